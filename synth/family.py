@@ -50,6 +50,7 @@ Capability = Literal[
     "planning",  # (instance) -> synth.planning.Planning: plans of many demands on its machine
     "token_planning",  # (instance) -> synth.planning.TokenPlanning: plans of tokens that go to several experts
     "with_traffic",  # (instance, name, source, rows of bytes, holders, wanters) -> instance: those on its machine
+    "on_links",  # (synth.network.links_table.LinksTable, name, source, collective, bytes) -> instance on it
     "network",  # (instance, solution) -> synth.network.links_table.LinksTable: what the solution builds
     "paper",  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
     "findings",  # tuple[synth.findings.finding.Finding, ...]: `synth reproduce findings`

@@ -88,7 +88,8 @@ FAMILY = Family(
              refutes="check.certificates:refutes", from_table="views.from_table:from_table",
              at_least="bounds.chain_latency:at_least", moves="scheduling.stated_moves:schedule",
              size="instance:size", planning="race:planner", token_planning="race:token_planner",
-             with_traffic="views.with_traffic:with_traffic", raced="race:raced", lifted="race:lifted"),
+             with_traffic="views.with_traffic:with_traffic", on_links="views.on_links:on_links",
+             raced="race:raced", lifted="race:lifted"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (NSDI 2026), direct-connect "

@@ -1,13 +1,15 @@
 """Instances of the topology family: nodes, the links that are fixed, and what circuits may join.
 
 A *plant* says what there is to join: cubes and their circuit switches, any nodes and any circuit switches, or nodes of
-a degree. A *link* goes both ways (two *arcs*), one way where the plant says so. All links have the same rate.
+a degree. A *link* goes both ways (two *arcs*), one way where the plant says so. A circuit may have another rate than a
+fixed link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -19,11 +21,16 @@ from pydantic import Field
 from synth.arrays import IntArray
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
+from synth.schedule.collective import ROOTED, CollectiveName
 
 MAX_NODES = 4096
 MAX_DEGREE = 64
 MAX_CIRCUITS = 1 << 20  # that all switches together may set up, one at a time
 SHOWN = 4  # nodes or pairs that a fault names
+MOST_MIXED = 16  # collectives of a mix
+MOST_BYTES = 2**48
+MOST_PARTS = 1_000_000  # of the ratio of two rates, in lowest terms
+SHARED_OUT = ("alltoall", "allgather", "reduce_scatter", "gather", "scatter")  # whose bytes are cut into equal parts
 
 Whole = Annotated[int, Field(ge=0)]
 Link = tuple[Whole, Whole]
@@ -37,13 +44,15 @@ class Cubes(Part):
     For each dimension and each line of a block along it there is one circuit switch: it joins the last node of the line
     in cube c to the first node of the same line in the cube that its permutation says. Node ``(c, position)`` has the
     number ``c * prod(sides) + position``, positions counted with the last dimension fastest. Switches count by
-    dimension, then by line in the order of positions. ``failed``: switches that join nothing.
+    dimension, then by line in the order of positions. ``failed``: switches that join nothing; ``failed_links``: mesh
+    links that are none.
     """
 
     kind: Literal["cubes"] = "cubes"
     sides: Annotated[tuple[Side, ...], Field(min_length=1, max_length=3)]
     cubes: Annotated[int, Field(ge=1, le=512)]
     failed: Annotated[tuple[Whole, ...], Field(max_length=MAX_NODES)] = ()
+    failed_links: Links = ()
 
 
 class Switch(Part):
@@ -78,6 +87,20 @@ class Budget(Part):
 Plant = Annotated[Cubes | Switched | Budget, Field(discriminator="kind")]
 
 
+class Mixed(Part):
+    """A collective of a mix over all nodes, node 0 its root if it has one. ``bytes`` counts as in nccl-tests;
+    ``weight``: what a second of it adds to the value."""
+
+    collective: CollectiveName
+    bytes: Annotated[int, Field(ge=1, le=MOST_BYTES), Unit("bytes")]
+    weight: Annotated[float, Field(gt=0, le=1e6)]
+
+    @property
+    def rooted(self) -> bool:
+        """Whether it has a root, which is node 0."""
+        return self.collective in ROOTED
+
+
 @dataclass(frozen=True)
 class Ports:
     """A circuit switch as arrays: the nodes at its ports, shape (ports,) each."""
@@ -87,40 +110,43 @@ class Ports:
 
 
 class TopologyInstance(Instance):
-    """Choose circuits, and for the objective ``load`` a routing as well.
+    """Choose circuits, and for the objective ``load`` a routing, for ``mix`` schedules as well.
 
     ``load``: every node sends one unit to each other node at once, split over any paths. The value is the most that an
-    arc carries, the inverse of the maximum concurrent flow. ``hops``: the value is the sum of the hops over all ordered
-    pairs of nodes, by shortest paths.
+    arc carries, the inverse of the maximum concurrent flow; what a circuit carries counts by the rate of a fixed link
+    over its own. ``hops``: the value is the sum of the hops over all ordered pairs of nodes, by shortest paths.
+    ``mix``: the value is the time of every collective of ``mix`` on the network that results, alone on it, times its
+    weight, all added up, in seconds.
 
-    ``bandwidth`` of an arc in bytes/s, ``latency`` of a fixed link and ``circuit_latency`` in seconds: what the network
-    that results has. They change no value.
+    ``bandwidth`` of an arc in bytes/s, ``latency`` of a fixed link in seconds; ``circuit_bandwidth`` (default: the
+    same) and ``circuit_latency``: of a circuit. Latencies count in mixes alone.
     """
 
     family: Literal["topology"] = "topology"
     plant: Plant
-    objective: Literal["load", "hops"] = "load"
+    objective: Literal["load", "hops", "mix"] = "load"
+    mix: Annotated[tuple[Mixed, ...], Field(min_length=1, max_length=MOST_MIXED)] | None = None
     bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")] = 128e9
+    circuit_bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")] | None = None
     latency: Annotated[float, Field(ge=0), Unit("s")] = 75e-9
     circuit_latency: Annotated[float, Field(ge=0), Unit("s")] = 50e-9
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
-        plant = raw.get("plant")
+        plant, faults = raw.get("plant"), [*_rate_faults(raw), *_objective_faults(raw)]
         if not isinstance(plant, dict):
-            return []
+            return faults
         kinds: dict[str, type[Cubes | Switched | Budget]] = {"cubes": Cubes, "switches": Switched, "degree": Budget}
         try:
             read = kinds[plant.get("kind")].model_validate(plant)  # type: ignore[index]
         except (ValueError, KeyError, TypeError):
-            return []  # pydantic's to report
-        return list(_faults(read))
+            return faults  # pydantic's to report
+        return [*faults, *_division_faults(raw, read), *_faults(read)]
 
     @property
     def nodes(self) -> int:
         """How many nodes there are."""
-        plant = self.plant
-        return plant.cubes * prod(plant.sides) if isinstance(plant, Cubes) else plant.nodes
+        return _nodes(self.plant)
 
     @property
     def one_way(self) -> bool:
@@ -149,6 +175,18 @@ class TopologyInstance(Instance):
         return _free(self.plant) if isinstance(self.plant, Budget) else np.zeros((2, 0), dtype=np.int64)
 
     @cached_property
+    def weights(self) -> tuple[int, int]:
+        """The rates of a fixed link and of a circuit, as whole numbers in lowest terms."""
+        ratio = _ratio(self.bandwidth, self.circuit_bandwidth)
+        return ratio.denominator, ratio.numerator
+
+    @cached_property
+    def most_rate(self) -> Fraction:
+        """The most that all arcs together can have of the rate of a fixed link."""
+        fixed = len(self.fixed) * (1 if self.one_way else 2)
+        return fixed + (self.most_arcs - fixed) * Fraction(self.weights[1], self.weights[0])
+
+    @cached_property
     def most_arcs(self) -> int:
         """The most arcs that a topology can have."""
         ports = sum(min(len(switch.sends), len(switch.receives)) for switch in self.switches)
@@ -174,7 +212,7 @@ def suited(instance: TopologyInstance, method: str) -> bool:
     plant = instance.plant
     match method:
         case "torus" | "twisted":
-            return isinstance(plant, Cubes) and not plant.failed
+            return isinstance(plant, Cubes)
         case "circulant" | "random_regular":
             return isinstance(plant, Budget) and not plant.links and not plant.one_way
         case "de_bruijn" | "kautz":
@@ -182,14 +220,30 @@ def suited(instance: TopologyInstance, method: str) -> bool:
         case "search":
             return isinstance(plant, Cubes) or (isinstance(plant, Budget) and not plant.links and not plant.one_way)
         case "milp":
-            return instance.degree is None and instance.nodes <= 16
+            return instance.degree is None and instance.nodes <= 16 and instance.objective != "mix"
     return True
+
+
+def _nodes(plant: Cubes | Switched | Budget) -> int:
+    return plant.cubes * prod(plant.sides) if isinstance(plant, Cubes) else plant.nodes
+
+
+def _ratio(bandwidth: float, circuit: float | None) -> Fraction:
+    """The rate of a circuit over that of a fixed link, numbers as they are written."""
+    return Fraction(repr(float(circuit))) / Fraction(repr(float(bandwidth))) if circuit else Fraction(1)
 
 
 def fixed_links(plant: Cubes | Switched | Budget) -> IntArray:
     """The fixed links of a plant, shape (links, 2)."""
     if not isinstance(plant, Cubes):
         return np.array(plant.links, dtype=np.int64).reshape(-1, 2)
+    every, n = mesh_links(plant), _nodes(plant)
+    gone = np.array([min(link) * n + max(link) for link in plant.failed_links], dtype=np.int64)
+    return every[~np.isin(every.min(axis=1) * n + every.max(axis=1), gone)]
+
+
+def mesh_links(plant: Cubes) -> IntArray:
+    """The links inside the cubes, failed ones too, shape (links, 2)."""
     ids = np.arange(prod(plant.sides)).reshape(plant.sides)
     each = [
         np.stack([ids.take(range(side - 1), axis).ravel(), ids.take(range(1, side), axis).ravel()], axis=1)
@@ -228,6 +282,42 @@ def _free(plant: Budget) -> IntArray:
     out, into = (np.bincount(links[:, end], minlength=plant.nodes) for end in (0, 1))
     used = np.stack([out, into]) if plant.one_way else np.stack([out + into] * 2)
     return (plant.degree - used).astype(np.int64)
+
+
+def _rate_faults(raw: dict[str, Any]) -> Iterator[Fault]:
+    """Rates whose ratio no small whole numbers give, so that loads could not be counted in whole numbers."""
+    rates = raw.get("bandwidth", 128e9), raw.get("circuit_bandwidth")
+    if not all(isinstance(rate, int | float) and 0 < rate < 1e300 for rate in rates) or isinstance(rates[1], bool):
+        return  # pydantic's to report
+    ratio = _ratio(*rates)
+    if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
+        words = f"over bandwidth is no ratio of whole numbers up to {MOST_PARTS}"
+        yield Fault("circuit_bandwidth", words, rates[1], True)
+
+
+def _objective_faults(raw: dict[str, Any]) -> Iterator[Fault]:
+    """A mix where none counts, none where one does, and rows that stand twice."""
+    mix, counts = raw.get("mix"), raw.get("objective", "load") == "mix"
+    if counts and mix is None:
+        yield Fault("mix", "is missing: the objective mix needs its collectives")
+    if not counts and mix is not None:
+        yield Fault("mix", f"has no meaning with the objective {raw.get('objective', 'load')}")
+    seen = list[tuple[Any, Any]]()
+    for i, row in enumerate(mix if isinstance(mix, list | tuple) else ()):
+        if isinstance(row, dict):
+            key = row.get("collective"), row.get("bytes")
+            if key in seen:
+                yield Fault(f"mix[{i}]", f"{key[0]} of {key[1]} bytes stands twice: give one weight")
+            seen.append(key)
+
+
+def _division_faults(raw: dict[str, Any], plant: Cubes | Switched | Budget) -> Iterator[Fault]:
+    """Sizes that do not divide among the nodes."""
+    n, mix = _nodes(plant), raw.get("mix")
+    for i, row in enumerate(mix if isinstance(mix, list | tuple) else ()):
+        size = row.get("bytes") if isinstance(row, dict) else None
+        if isinstance(size, int) and row.get("collective") in SHARED_OUT and size % n:
+            yield Fault(f"mix[{i}].bytes", f"does not divide among {n} nodes", size, True)
 
 
 def _faults(plant: Cubes | Switched | Budget) -> Iterator[Fault]:
@@ -269,6 +359,21 @@ def _cube_faults(plant: Cubes) -> Iterator[Fault]:
         seen.add(number)
     if plant.cubes > 1 and len(set(plant.failed)) >= switches:
         yield Fault("plant.failed", f"leaves no switch, so nothing can join the {plant.cubes} cubes")
+    elif plant.failed_links:
+        yield from _failed_link_faults(plant)
+
+
+def _failed_link_faults(plant: Cubes) -> Iterator[Fault]:
+    """Failed links that are none, and nodes that they leave alone."""
+    known, seen = {tuple(sorted(link)) for link in mesh_links(plant).tolist()}, set[tuple[int, ...]]()
+    for i, link in enumerate(plant.failed_links):
+        ends = tuple(sorted(link))
+        if ends not in known:
+            yield Fault(f"plant.failed_links[{i}]", f"nodes {link[0]} and {link[1]} have no link inside a cube")
+        elif ends in seen:
+            yield Fault(f"plant.failed_links[{i}]", f"the link of nodes {link[0]} and {link[1]} stands twice")
+        seen.add(ends)
+    yield from _apart_faults(plant)
 
 
 def _switch_faults(plant: Switched) -> Iterator[Fault]:
@@ -303,29 +408,38 @@ def _budget_faults(plant: Budget) -> Iterator[Fault]:
     if links < least:
         words = f"allows {links} links; {plant.nodes} nodes are joined by no fewer than {least}"
         yield Fault("plant.degree", words, plant.degree, True)
+    elif plant.links:
+        yield from _apart_faults(plant)
 
 
-def _apart_faults(plant: Switched) -> Iterator[Fault]:
+def _may_join(plant: Cubes | Switched | Budget) -> Iterator[tuple[list[int], list[int]]]:
+    """Nodes that send and those of which each may be joined to any of them, by a link or a circuit."""
+    yield from (([u], [v]) for u, v in fixed_links(plant).tolist())
+    yield from ((switch.sends.tolist(), switch.receives.tolist()) for switch in circuit_switches(plant))
+    if isinstance(plant, Budget):
+        out, into = _free(plant)
+        yield np.flatnonzero(out > 0).tolist(), np.flatnonzero(into > 0).tolist()
+
+
+def _apart_faults(plant: Cubes | Switched | Budget) -> Iterator[Fault]:
     """Nodes that cannot be reached from node 0, or cannot reach it, whatever circuits are chosen."""
-    onward: list[set[int]] = [set() for _ in range(plant.nodes)]
-    for u, v in plant.links:
-        onward[u].add(v)
-    for switch in plant.switches:
-        for u in switch.sends:
-            onward[u].update(switch.receives)
-    back: list[set[int]] = [set() for _ in range(plant.nodes)]
-    for u, ends in enumerate(onward):
-        for v in ends:
-            back[v].add(u)
-    if not plant.one_way:
-        onward = back = [there | here for there, here in zip(onward, back, strict=True)]
-    for neighbours in (onward, back):
-        reached, waiting = {0}, [0]
+    ways, nodes = list(_may_join(plant)), _nodes(plant)
+    back = [(receives, sends) for sends, receives in ways]
+    if isinstance(plant, Cubes) or not plant.one_way:
+        ways = back = ways + back
+    for rules in (ways, back):
+        of_node: list[list[int]] = [[] for _ in range(nodes)]
+        for number, (sends, _) in enumerate(rules):
+            for node in sends:
+                of_node[node].append(number)
+        reached, waiting, used = {0}, [0], set[int]()
         while waiting:
-            found = neighbours[waiting.pop()] - reached
+            fresh = set(of_node[waiting.pop()]) - used
+            found = {node for number in fresh for node in rules[number][1]} - reached
+            used |= fresh
             reached |= found
             waiting += found
-        apart = sorted(set(range(plant.nodes)) - reached)
+        apart = sorted(set(range(nodes)) - reached)
         if apart:
             names = ", ".join(map(str, apart[:SHOWN])) + (f" and {len(apart) - SHOWN} more" * (len(apart) > SHOWN))
             yield Fault("plant", f"no link and no circuit can join node 0 and these: {names}")

@@ -1,4 +1,4 @@
-"""The solution type of all methods: the circuits, and for the objective ``load`` a routing."""
+"""The solution type of all methods: the circuits, for the objective ``load`` a routing, for ``mix`` schedules."""
 
 from __future__ import annotations
 
@@ -33,22 +33,30 @@ class Topology:
     sends, ``amount / scale`` units go over the arcs from tail to head together. ``symmetries``, shape (maps, nodes):
     renumberings of the nodes that map the arcs onto themselves. Under what these generate, one node of every orbit is a
     source; all others send as its images do, every image alike.
+
+    ``schedules``: for each collective of a mix what its family stores of a schedule, as plain values and flat arrays,
+    on these links: the fixed ones, then the circuits, each in its order, first from the one node to the other and then
+    back; a link from a node to itself is none.
     """
 
     circuits: IntArray
     scale: int = 1
     symmetries: IntArray = field(default_factory=lambda: _none(0))
     flow: IntArray = field(default_factory=lambda: _none(4))
+    schedules: tuple[Mapping[str, Any], ...] = ()
 
 
 def pack(topology: Topology) -> dict[str, Any]:
-    """Plain values and flat arrays."""
-    return {
+    """Plain values and flat arrays; the keys of the i-th schedule begin with ``schedule<i>_``."""
+    packed = {
         "circuits": topology.circuits,
         "scale": topology.scale,
         "symmetries": topology.symmetries,
         "flow": topology.flow,
     }
+    for i, schedule in enumerate(topology.schedules):
+        packed |= {f"schedule{i}_{key}": value for key, value in schedule.items()}
+    return packed
 
 
 def unpack(instance: TopologyInstance, packed: Mapping[str, Any]) -> Topology:
@@ -62,7 +70,12 @@ def unpack(instance: TopologyInstance, packed: Mapping[str, Any]) -> Topology:
     flow = untrusted.whole_numbers({"flow": _shaped(packed, "flow", 4)}, "flow", 0, MOST_AMOUNT, (None, 4))
     if len(flow) > MOST_ROWS:
         raise ValueError(f"flow has {len(flow)} rows, at most {MOST_ROWS} are read")
-    return Topology(circuits, scale, symmetries, flow)
+    prefixes = [f"schedule{i}_" for i in range(len(instance.mix or ()))]
+    schedules = [
+        {key.removeprefix(prefix): value for key, value in packed.items() if key.startswith(prefix)}
+        for prefix in prefixes
+    ]
+    return Topology(circuits, scale, symmetries, flow, tuple(schedules))
 
 
 def _shaped(packed: Mapping[str, Any], key: str, columns: int) -> Any:

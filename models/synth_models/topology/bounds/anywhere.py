@@ -19,6 +19,7 @@ from synth.errors import UnsupportedError
 from synth.graph.hops import hops
 from synth.method import Outcome
 from synth.options import RunOptions
+from synth_models.topology.bounds.mixes import Counted, Cut, strongest_mix
 from synth_models.topology.instance import Cubes, TopologyInstance, lines
 
 LARGEST = 64  # nodes of a cube whose copies are counted
@@ -35,16 +36,18 @@ def strongest(instance: TopologyInstance) -> tuple[Fraction, str, dict[str, Any]
     total = least_hops(instance)
     if instance.objective == "hops":
         return Fraction(total), "levels: how many nodes can lie within so many hops", {"argument": "levels"}
-    best = Fraction(total, instance.most_arcs)
+    if instance.objective == "mix":
+        return strongest_mix(instance, Counted(total, *least_depths(instance), _cuts_both_ways(instance)))
+    best = total / instance.most_rate
     words = f"levels: {total} hops at least, over {instance.most_arcs} arcs"
     certificate: dict[str, Any] = {"argument": "levels"}
     for name, inside in cuts(instance):
-        arcs = most_leaving(instance, inside)
-        if not arcs:
+        rate = most_leaving(instance, inside)
+        if not rate:
             raise UnsupportedError(f"no arc can lead out of {name}")
-        load = Fraction(int(inside.sum()) * int((~inside).sum()), arcs)
+        load = int(inside.sum()) * int((~inside).sum()) / rate
         if load > best:
-            best, words = load, f"cut: at most {arcs} arcs lead out of {name}"
+            best, words = load, f"cut: at most {rate} arcs lead out of {name}"
             certificate = {"argument": "cut", "inside": np.flatnonzero(inside).tolist()}
     return best, words, certificate
 
@@ -65,31 +68,52 @@ def cuts(instance: TopologyInstance) -> Iterator[tuple[str, BoolArray]]:
             yield f"the slab of the first {end} in dimension {axis}", place < end
 
 
-def most_leaving(instance: TopologyInstance, inside: BoolArray) -> int:
-    """The most arcs that may lead out: circuits join as many ports across as both sides have."""
-    across = [int(np.count_nonzero(inside[u] & ~inside[v])) for u, v in (instance.fixed.T, instance.fixed.T[::-1])]
+def _cuts_both_ways(instance: TopologyInstance) -> list[Cut]:
+    """The cuts, and those around all other nodes."""
+    found = [(name, inside) for name, inside in cuts(instance)]
+    found += [(f"all but {name}", ~inside) for name, inside in found]
+    every = [Cut(name, inside, most_leaving(instance, inside)) for name, inside in found]
+    if stuck := next((cut.name for cut in every if not cut.rate), None):
+        raise UnsupportedError(f"no arc can lead out of {stuck}")
+    return every
+
+
+def most_leaving(instance: TopologyInstance, inside: BoolArray) -> Fraction:
+    """The most rate that may lead out, of a fixed link 1: circuits join as many ports across as both sides have."""
+    ways = (instance.fixed.T, instance.fixed.T[::-1])
+    fixed = [int(np.count_nonzero(inside[u] & ~inside[v])) for u, v in ways[: 1 if instance.one_way else 2]]
+    across = [0, 0]
     for switch in instance.switches:
         a, b = np.count_nonzero(inside[switch.sends]), np.count_nonzero(inside[switch.receives])
         across[0] += min(int(a), len(switch.receives) - int(b))
         across[1] += min(int(b), len(switch.sends) - int(a))
     if instance.degree is not None:
         across[0] += min(int(instance.free[0, inside].sum()), int(instance.free[1, ~inside].sum()))
-        across[1] = 0  # counted from one end: a free link that leaves a node serves both ways
-        if not instance.one_way:
-            across[1] = int(np.count_nonzero(inside[instance.fixed[:, 1]] & ~inside[instance.fixed[:, 0]]))
-    return across[0] if instance.one_way else sum(across)
+    circuits = across[0] if instance.one_way else sum(across)
+    slow, quick = instance.weights
+    return sum(fixed) + Fraction(circuits * quick, slow)
 
 
 def least_hops(instance: TopologyInstance) -> int:
     """The least sum of hops of any topology (``check/levels.py`` says why)."""
     plant = instance.plant
     if isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST:
-        return plant.cubes * _in_copies(plant)
-    return _by_degree(instance)
+        return plant.cubes * int(_in_copies(plant).sum())
+    return int(_by_degree(instance).sum())
 
 
-def _in_copies(plant: Cubes) -> int:
-    """The sum over the positions of a cube, from the counts of nodes within j hops behind each port."""
+def least_depths(instance: TopologyInstance) -> tuple[int, int]:
+    """So many hops, or more, are in every topology between some two nodes, and between node 0 and one."""
+    plant = instance.plant
+    copies = isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST
+    missing = _in_copies(plant) if copies and isinstance(plant, Cubes) else _by_degree(instance)
+    depths = (missing > 0).sum(axis=0)
+    return int(depths.max()), int(depths[0])
+
+
+def _in_copies(plant: Cubes) -> IntArray:
+    """How many nodes are more than j hops away at least, shape (j, positions), from the counts of nodes within j hops
+    behind each port."""
     each = prod(plant.sides)
     place = np.stack(np.unravel_index(np.arange(each), plant.sides))
     apart = np.abs(place[:, :, None] - place[:, None, :]).sum(axis=0)
@@ -98,7 +122,7 @@ def _in_copies(plant: Cubes) -> int:
         raise UnsupportedError("no switch works, so nothing can join the cubes")
     port = np.array(working, dtype=np.int64).reshape(-1, 2).ravel()
     behind: list[IntArray] = []  # [j][port]: nodes of each position within j hops once the port has been entered
-    total, j = 0, 0
+    beyond, j = list[IntArray](), 0
     while True:
         found = np.minimum(1, apart <= j).astype(np.int64)  # from every position, by fixed links alone
         entered = found[port]
@@ -108,14 +132,15 @@ def _in_copies(plant: Cubes) -> int:
             leaving = (apart[port][:, port] == hop - 1) & ~np.eye(len(port), dtype=bool)
             entered = entered + leaving.astype(np.int64) @ through
         behind.append(np.minimum(entered, plant.cubes))
-        missing = int((plant.cubes - np.minimum(found, plant.cubes)).sum())
-        total, j = total + missing, j + 1
-        if missing == 0:
-            return total
+        beyond.append((plant.cubes - np.minimum(found, plant.cubes)).sum(axis=1))
+        j += 1
+        if not beyond[-1].any():
+            return np.array(beyond)
 
 
-def _by_degree(instance: TopologyInstance) -> int:
-    """Moore's levels, and no more than all links and circuits together reach."""
+def _by_degree(instance: TopologyInstance) -> IntArray:
+    """How many nodes are more than k hops away at least, shape (k, nodes): Moore's levels, and no more than all links
+    and circuits together reach."""
     n = instance.nodes
     out = instance.degree
     if out is None:
@@ -134,14 +159,14 @@ def _by_degree(instance: TopologyInstance) -> int:
         if len(most) > n:
             raise UnsupportedError(f"nodes of {out} links reach no {n} nodes")
     if instance.degree is not None:
-        return n * (n * len(most) - sum(most))
+        return np.repeat(n - np.array(most, dtype=np.int64)[:, None], n, axis=1)
     pairs = np.concatenate([instance.fixed, instance.possible])
     both = pairs if instance.one_way else np.concatenate([pairs, pairs[:, ::-1]])
     away = hops(n, both[:, 0], both[:, 1], np.arange(n))
-    total = 0
+    beyond = []
     for k in range(n):
-        within = np.minimum((away <= k).sum(axis=1), most[k] if k < len(most) else n)
-        total += int((n - within).sum())
+        within = np.minimum(((away >= 0) & (away <= k)).sum(axis=1), most[k] if k < len(most) else n)
+        beyond.append(n - within)
         if (within == n).all():
             break
-    return total
+    return np.array(beyond)

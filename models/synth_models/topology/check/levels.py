@@ -1,4 +1,4 @@
-"""The least sum of hops of any topology, counted level by level.
+"""The least sum of hops of any topology, and the least hops to the farthest node, counted level by level.
 
 * **Cubes.** From node u, walk the fixed links and the circuits of every topology at once: a circuit leads to a fresh
   copy of the cube, at the other end of its line. In this tree of copies a node of a topology stands at least once, at
@@ -14,12 +14,13 @@ Counting goes forward here: how often each port is entered at each distance.
 from __future__ import annotations
 
 from math import prod
+from typing import TypeGuard
 
 import numpy as np
 
 from synth.arrays import IntArray
 from synth.graph.hops import hops
-from synth_models.topology.instance import Cubes, TopologyInstance, lines
+from synth_models.topology.instance import Budget, Cubes, Switched, TopologyInstance, lines
 
 LARGEST = 64  # nodes of a cube whose copies are counted
 
@@ -27,13 +28,26 @@ LARGEST = 64  # nodes of a cube whose copies are counted
 def least_hops(instance: TopologyInstance) -> int:
     """A lower bound on the sum of hops over all ordered pairs of nodes, for every topology."""
     plant = instance.plant
-    if isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST:
-        return plant.cubes * sum(_from_position(plant, u) for u in range(prod(plant.sides)))
-    return _moore(instance)
+    if _of_copies(plant):
+        return plant.cubes * sum(_from_position(plant, u)[0] for u in range(prod(plant.sides)))
+    return sum(_moore(instance)[0])
 
 
-def _from_position(plant: Cubes, u: int) -> int:
-    """The least sum of hops from a node at position u."""
+def least_depth(instance: TopologyInstance, from_first: bool) -> int:
+    """So many hops, or more, are between some two nodes in every topology, ``from_first`` between node 0 and one."""
+    plant = instance.plant
+    if _of_copies(plant):
+        return max(_from_position(plant, u)[1] for u in range(1 if from_first else prod(plant.sides)))
+    depths = _moore(instance)[1]
+    return depths[0] if from_first else max(depths)
+
+
+def _of_copies(plant: Cubes | Switched | Budget) -> TypeGuard[Cubes]:
+    return isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST
+
+
+def _from_position(plant: Cubes, u: int) -> tuple[int, int]:
+    """The least sum of hops from a node at position u, and the least hops to the farthest."""
     positions = np.stack(np.unravel_index(np.arange(prod(plant.sides)), plant.sides), axis=1)
     apart = np.abs(positions[:, None] - positions[None]).sum(axis=2)
     ends = [(a, b) for number, (_, a, b) in enumerate(lines(plant.sides)) if number not in plant.failed]
@@ -54,15 +68,15 @@ def _from_position(plant: Cubes, u: int) -> int:
         for before, counts in enumerate(entered):
             within += counts @ (apart[node] <= k - before)
         missing = int((plant.cubes - np.minimum(within, plant.cubes)).sum())
-        total, k = total + missing, k + 1
         if missing == 0:
-            return total
+            return total, k
+        total, k = total + missing, k + 1
         if not len(node) and k > sum(plant.sides):
             raise ValueError("no port is left, so nothing can join the cubes")
 
 
-def _moore(instance: TopologyInstance) -> int:
-    """The least sum of hops by the two counts of other plants."""
+def _moore(instance: TopologyInstance) -> tuple[list[int], list[int]]:
+    """Of every node the least sum of hops, and the least hops to the farthest, by the two counts of other plants."""
     n = instance.nodes
     degree = _most_links(instance)
     growth = degree if instance.one_way else degree - 1
@@ -72,17 +86,17 @@ def _moore(instance: TopologyInstance) -> int:
         level *= growth
     if within[-1] < n:
         raise ValueError(f"nodes of {degree} links reach no {n} nodes")
-    total = n * sum(n - reached for reached in within)
     if instance.degree is not None:
-        return total
+        return [sum(n - reached for reached in within)] * n, [len(within) - 1] * n
     u, v = np.concatenate([instance.fixed, instance.possible]).T
     tail, head = (u, v) if instance.one_way else (np.concatenate([u, v]), np.concatenate([v, u]))
-    total = 0
+    least = np.array([*within, *[n] * n][:n])
+    sums, depths = list[int](), list[int]()
     for row in hops(n, tail, head, np.arange(n)):
-        reach = np.cumsum(np.bincount(row[row >= 0], minlength=n))[:n]
-        least = np.array([*within, *[n] * n][:n])
-        total += int((n - np.minimum(reach, least)).sum())
-    return total
+        reach = np.minimum(np.cumsum(np.bincount(row[row >= 0], minlength=n))[:n], least)
+        sums.append(int((n - reach).sum()))
+        depths.append(int((reach < n).sum()))
+    return sums, depths
 
 
 def _most_links(instance: TopologyInstance) -> int:

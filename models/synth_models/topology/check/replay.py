@@ -5,6 +5,7 @@ their degree. For the objective ``load`` every source must send the same number 
 that are there; a source stands for its orbit under renumberings that are checked to map the arcs onto themselves. All
 nodes of the orbit send as images of the source do, every image alike: so the arcs of an orbit carry the same load, the
 sum over all sources and arcs of the orbit divided by their number. That average of routings is a routing.
+Schedules of a mix are replayed as what they are (:mod:`synth_models.topology.check.mixes`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.graph.hops import hops
 from synth.method import Verdict
+from synth_models.topology.check.mixes import mixed_time
 from synth_models.topology.instance import TopologyInstance
 from synth_models.topology.solution import Topology
 
@@ -25,10 +27,12 @@ SHOWN = 4  # faults of each kind that are put in words
 
 
 class _Arcs(NamedTuple):
-    """All arcs, parallel ones as one: ``key`` = tail * nodes + head, ascending, and how ``many`` each stands for."""
+    """All arcs, parallel ones as one: ``key`` = tail * nodes + head, ascending; their rates, added up, as whole numbers
+    (:attr:`TopologyInstance.weights`); how many there are."""
 
     key: IntArray
-    many: IntArray
+    rate: IntArray
+    number: int
 
 
 def check_topology(instance: TopologyInstance, topology: Topology) -> Verdict:
@@ -42,7 +46,7 @@ def check_topology(instance: TopologyInstance, topology: Topology) -> Verdict:
         return Verdict(None, {}, faults)
     arcs = _arcs(instance, topology.circuits)
     n = instance.nodes
-    facts: dict[str, Any] = {"nodes": n, "circuits": len(topology.circuits), "arcs": int(arcs.many.sum())}
+    facts: dict[str, Any] = {"nodes": n, "circuits": len(topology.circuits), "arcs": arcs.number}
     faults = _symmetry_faults(n, arcs, topology.symmetries)
     if faults:
         return Verdict(None, facts, faults)
@@ -54,16 +58,30 @@ def check_topology(instance: TopologyInstance, topology: Topology) -> Verdict:
         return Verdict(None, facts, [f"no path leads from node {least[row]} to node {node}"])
     total = int(size @ away.sum(axis=1, dtype=np.int64))
     facts |= {"hops": total, "average_hops": total / (n * (n - 1)), "diameter": int(away.max())}
-    if instance.objective == "hops":
-        faults = ["a routing is of the objective load, here the hops alone count"] if len(topology.flow) else []
+    faults = _beside_the_objective(instance, topology)
+    if instance.objective == "hops" or faults:
         return Verdict(None if faults else float(total), facts, faults)
+    if instance.objective == "mix":
+        value, times, faults = mixed_time(instance, topology)
+        return Verdict(value, facts | times, faults)
     faults = _flow_faults(instance, topology, arcs, orbit)
     if faults:
         return Verdict(None, facts, faults)
-    load = _largest_load(n, topology, arcs, dict(zip(least.tolist(), size.tolist(), strict=True)), orbit)
+    load = _largest_load(instance, topology, arcs, dict(zip(least.tolist(), size.tolist(), strict=True)), orbit)
     seconds = float(load * 2**20 / n / Fraction(instance.bandwidth))
-    facts |= {"sources": len(least), "load": str(load), "mean_load": total / int(arcs.many.sum())}
+    mean = total * instance.weights[0] / int(arcs.rate.sum())
+    facts |= {"sources": len(least), "load": str(load), "mean_load": mean}
     return Verdict(float(load), facts | {"alltoall_1MiB_s": seconds})
+
+
+def _beside_the_objective(instance: TopologyInstance, topology: Topology) -> list[str]:
+    """What the solution holds that does not count for the objective."""
+    faults = []
+    if len(topology.flow) and instance.objective != "load":
+        faults.append(f"a routing is of the objective load, here the objective is {instance.objective}")
+    if topology.schedules and instance.objective != "mix":
+        faults.append(f"schedules are of the objective mix, here the objective is {instance.objective}")
+    return faults
 
 
 def _port_faults(instance: TopologyInstance, circuits: IntArray) -> list[str]:
@@ -108,27 +126,29 @@ def _few(faults: list[str]) -> list[str]:
 
 def _arcs(instance: TopologyInstance, circuits: IntArray) -> _Arcs:
     """The arcs of fixed links and circuits; a circuit from a node to itself is none."""
-    n, counted = instance.nodes, Counter[int]()
-    pairs = instance.fixed.tolist()
+    n, counted, count = instance.nodes, Counter[int](), 0
+    fixed, own = instance.weights
+    links = [(u, v, fixed) for u, v in instance.fixed.tolist()]
     for switch, a, b in circuits.tolist():
         ends = (a, b)
         if instance.degree is None:
             ports = instance.switches[switch]
             ends = (int(ports.sends[a]), int(ports.receives[b]))
-        pairs.append(ends)
-    for u, v in pairs:
-        if u != v:
-            counted[u * n + v] += 1
-            counted[v * n + u] += not instance.one_way
-    keys = sorted(key for key, many in counted.items() if many)
-    return _Arcs(np.array(keys, dtype=np.int64), np.array([counted[key] for key in keys], dtype=np.int64))
+        links.append((*ends, own))
+    for u, v, rate in links:
+        for tail, head in ((u, v),) if instance.one_way else ((u, v), (v, u)):
+            if tail != head:
+                counted[tail * n + head] += rate
+                count += 1
+    keys = sorted(counted)
+    return _Arcs(np.array(keys, dtype=np.int64), np.array([counted[key] for key in keys], dtype=np.int64), count)
 
 
 def _moved(n: int, arcs: _Arcs, image: IntArray) -> IntArray | None:
-    """The place of the arc to which each arc goes, None where some goes to none or to one of another number."""
+    """The place of the arc to which each arc goes, None where some goes to none or to one of another rate."""
     key = image[arcs.key // n] * n + image[arcs.key % n]
     place = np.minimum(np.searchsorted(arcs.key, key), len(arcs.key) - 1)
-    same = np.array_equal(arcs.key[place], key) and np.array_equal(arcs.many[place], arcs.many)
+    same = np.array_equal(arcs.key[place], key) and np.array_equal(arcs.rate[place], arcs.rate)
     return place if same else None
 
 
@@ -186,9 +206,12 @@ def _flow_faults(instance: TopologyInstance, topology: Topology, arcs: _Arcs, or
     return _few(faults)
 
 
-def _largest_load(n: int, topology: Topology, arcs: _Arcs, size: dict[int, int], orbit: IntArray) -> Fraction:
-    """The largest load of an arc, exactly: amounts of 37 bits, at most 2^23 of them, are summed by the sources' orbits'
-    size, and the sums multiplied as Python's whole numbers."""
+def _largest_load(
+    instance: TopologyInstance, topology: Topology, arcs: _Arcs, size: dict[int, int], orbit: IntArray
+) -> Fraction:
+    """The largest load of an arc of a fixed link's rate, exactly: amounts of 37 bits, at most 2^23 of them, are summed
+    by the sources' orbits' size, and the sums multiplied as Python's whole numbers."""
+    n = instance.nodes
     images = [place for image in topology.symmetries if (place := _moved(n, arcs, image)) is not None]
     of = _orbits(len(arcs.key), images)
     source, tail, head, amount = topology.flow.T
@@ -202,5 +225,6 @@ def _largest_load(n: int, topology: Topology, arcs: _Arcs, size: dict[int, int],
         for arc in np.flatnonzero(carried).tolist():
             total[arc] = total.get(arc, 0) + times * int(carried[arc])
     capacity = np.zeros(len(arcs.key), dtype=np.int64)
-    np.add.at(capacity, of, arcs.many)
-    return max(Fraction(carried, topology.scale * int(capacity[arc])) for arc, carried in total.items())
+    np.add.at(capacity, of, arcs.rate)
+    unit = instance.weights[0]
+    return max(Fraction(carried * unit, topology.scale * int(capacity[arc])) for arc, carried in total.items())

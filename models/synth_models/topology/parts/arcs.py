@@ -16,12 +16,14 @@ from synth_models.topology.solution import joined
 
 @dataclass(frozen=True)
 class Arcs:
-    """Arcs ordered by tail and head, shape (arcs,) each: ``tail``, ``head``, and how many links each stands for."""
+    """Arcs ordered by tail and head, shape (arcs,) each: ``tail``, ``head``, and the ``rate`` of the links that each
+    stands for, added up, in parts of which a fixed link has ``unit``."""
 
     nodes: int
     tail: IntArray
     head: IntArray
-    many: IntArray
+    rate: IntArray
+    unit: int
 
     @cached_property
     def start(self) -> IntArray:
@@ -32,10 +34,13 @@ class Arcs:
 def arcs_of(instance: TopologyInstance, circuits: IntArray) -> Arcs:
     """The arcs of the fixed links and these circuits, shape (circuits, 3)."""
     links = np.concatenate([instance.fixed, joined(instance, circuits)])
-    links = links[links[:, 0] != links[:, 1]]
+    each = np.repeat(np.array(instance.weights, dtype=np.int64), [len(instance.fixed), len(circuits)])
+    links, each = links[apart := links[:, 0] != links[:, 1]], each[apart]
     both = links if instance.one_way else np.concatenate([links, links[:, ::-1]])
-    pairs, many = np.unique(both, axis=0, return_counts=True)
-    return Arcs(instance.nodes, pairs[:, 0].copy(), pairs[:, 1].copy(), many.astype(np.int64))
+    pairs, place = np.unique(both, axis=0, return_inverse=True)
+    rate = np.zeros(len(pairs), dtype=np.int64)
+    np.add.at(rate, place.ravel(), np.tile(each, 1 if instance.one_way else 2))
+    return Arcs(instance.nodes, pairs[:, 0].copy(), pairs[:, 1].copy(), rate, instance.weights[0])
 
 
 def symmetries_among(arcs: Arcs, offered: Iterable[IntArray]) -> list[IntArray]:
@@ -45,7 +50,7 @@ def symmetries_among(arcs: Arcs, offered: Iterable[IntArray]) -> list[IntArray]:
     for image in offered:
         if np.array_equal(orbit[image], orbit):
             continue
-        if arc_images(image, arcs.tail, arcs.head, (arcs.many,)) is not None:
+        if arc_images(image, arcs.tail, arcs.head, (arcs.rate,)) is not None:
             kept.append(image)
             orbit = orbits(arcs.nodes, kept)
     return kept

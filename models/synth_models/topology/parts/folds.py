@@ -27,7 +27,7 @@ WORK = 500_000_000  # sources times arcs times rounds of trees, at most
 @dataclass(frozen=True)
 class Folded:
     """A topology and what its symmetries leave: ``sources`` with the ``weight`` (size) of their orbits, the orbit
-    ``of`` every arc and how many links an orbit has as ``room``."""
+    ``of`` every arc and the rate of all links of an orbit as ``room``."""
 
     arcs: Arcs
     symmetries: IntArray
@@ -44,7 +44,7 @@ class Folded:
     @property
     def mean(self) -> float:
         """The load of an arc where all are loaded alike by shortest paths: no routing has less."""
-        return float(self.weight @ self.away.sum(axis=1)) / float(self.arcs.many.sum())
+        return float(self.weight @ self.away.sum(axis=1)) * self.arcs.unit / float(self.arcs.rate.sum())
 
     def load(self, flow: IntArray, scale: int) -> Fraction:
         """The largest load of an arc; flow has shape (sources, arcs)."""
@@ -53,16 +53,16 @@ class Folded:
             carried = np.zeros(len(self.room), dtype=np.int64)
             np.add.at(carried, self.of, row)
             total += weight * carried.astype(object)
-        return max(Fraction(int(t), int(r) * scale) for t, r in zip(total, self.room, strict=True))
+        return max(Fraction(int(t) * self.arcs.unit, int(r) * scale) for t, r in zip(total, self.room, strict=True))
 
 
 def folded(arcs: Arcs, offers: Iterable[IntArray]) -> Folded:
     """The topology folded by those of the renumberings that are symmetries."""
     kept = symmetries_among(arcs, offers)
     least, size = np.unique(orbits(arcs.nodes, kept), return_counts=True)
-    images = [image for one in kept if (image := arc_images(one, arcs.tail, arcs.head, (arcs.many,))) is not None]
+    images = [image for one in kept if (image := arc_images(one, arcs.tail, arcs.head, (arcs.rate,))) is not None]
     _, of = np.unique(orbits(len(arcs.tail), images), return_inverse=True)
-    room = np.bincount(of, arcs.many).astype(float)
+    room = np.bincount(of, arcs.rate).astype(float)
     shape = (len(kept), arcs.nodes)
     return Folded(arcs, np.array(kept, dtype=np.int64).reshape(shape), least, size.astype(float), of, room)
 

@@ -11,13 +11,14 @@ x[w,i,j]       ``model.chosen``      switch, port that sends, port that receives
 f[s,a]         ``model.flow``        source, arc                                    units
 z              ``model.rate``        one number                                     units
 c[a]           ``many``              arc of fixed links                             links
+r              ``rate``              one number: of a circuit over a fixed link's    links
 n              ``instance.nodes``    one number                                     nodes
 =============  ====================  =============================================  =====
 
     (1) permutation   sum_j x[w,i,j] = 1,  sum_i x[w,i,j] = 1
     (2) delivery      sum_{a into v} f[s,a] - sum_{a out of v} f[s,a] = z   for every v but s
     (3) links         sum_s f[s,a] <= c[a]                                  for arcs of fixed links
-    (4) circuits      sum_s f[s,a] <= x[w,i,j]                              for the arcs of a circuit
+    (4) circuits      sum_s f[s,a] <= r x[w,i,j]                            for the arcs of a circuit
 
 For hops (3) falls away and (4) reads ``f[s,a] <= (n - 1) x[w,i,j]`` for each source. With two cubes the exchange of
 their numbers is a symmetry of every topology. So only nodes of the first cube are sources, and an arc's row adds its
@@ -58,6 +59,8 @@ def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
     numbers. Where that ends above the solver's bound by more than the gap asked for, the run is not called optimal."""
     if instance.degree is not None:
         raise UnsupportedError("milp takes circuit switches, not degrees")
+    if instance.objective == "mix":
+        raise UnsupportedError("milp knows loads and hops, no mix")
     if instance.nodes > MOST_NODES:
         raise SizeLimitError(f"{instance.nodes} nodes: milp takes {MOST_NODES} at most")
     least, words, certificate = strongest(instance)
@@ -109,7 +112,9 @@ def build(instance: TopologyInstance, least: float) -> pyo.ConcreteModel:
     add_rows(model, "delivery", delivery(model), "s v")
     if load:
         add_rows(model, "links", links(model, instance), "a")
-    add_rows(model, "circuits", circuits(model, load), "a" if load else "s a")
+    add_rows(
+        model, "circuits", circuits(model, load, instance.weights[1] / instance.weights[0]), "a" if load else "s a"
+    )
     cost = [(-1, model.rate)] if load else ones(model.flow.values(), 2 if folded else 1)
     model.objective = pyo.Objective(expr=linear(cost))
     return model
@@ -179,12 +184,12 @@ def links(model: Any, instance: TopologyInstance) -> dict[int, Row]:
     }
 
 
-def circuits(model: Any, load: bool) -> dict[Any, Row]:
+def circuits(model: Any, load: bool, rate: float) -> dict[Any, Row]:
     """(4): the arcs of a circuit carry something only if it is chosen."""
     rows: dict[Any, Row] = {}
     for a, (_, _, w, i, j) in enumerate(model.arcs):
         if w != FIXED and load:
-            rows[a] = [*carried(model, a), (-1, model.chosen[w, i, j])], "<=", 0
+            rows[a] = [*carried(model, a), (-rate, model.chosen[w, i, j])], "<=", 0
         elif w != FIXED:
             for s in model.sources:
                 rows[s, a] = [(1, model.flow[s, a]), (1 - model.nodes, model.chosen[w, i, j])], "<=", 0

@@ -26,6 +26,7 @@ from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.topology.instance import Budget, Cubes, TopologyInstance, lines
 from synth_models.topology.parts.arcs import arcs_of
+from synth_models.topology.parts.completion import completed
 from synth_models.topology.parts.kernels import hop_sum
 from synth_models.topology.parts.routing import routed
 
@@ -118,10 +119,13 @@ def blocks(plant: Cubes) -> Iterator[tuple[int, ...]]:
 
 
 def block_circuits(plant: Cubes, block: Sequence[int], twists: Sequence[tuple[int, int]]) -> IntArray:
-    """The circuits of a torus of cubes; ``twists`` (i, j): closing a ring of axis i shifts by half of axis j."""
+    """The circuits of a torus of cubes, failed switches left out; ``twists`` (i, j): closing a ring of axis i shifts by
+    half of axis j."""
     coordinates = np.stack(np.unravel_index(np.arange(plant.cubes), block), axis=1)
     found = []
     for switch, (axis, _, _) in enumerate(lines(plant.sides)):
+        if switch in plant.failed:
+            continue
         there = coordinates.copy()
         closing = there[:, axis] == block[axis] - 1
         there[:, axis] = (there[:, axis] + 1) % block[axis]
@@ -138,8 +142,8 @@ def _longest(block: Sequence[int]) -> tuple[int, ...]:
 
 
 def _cubes(instance: TopologyInstance) -> Cubes:
-    if not isinstance(instance.plant, Cubes) or instance.plant.failed:
-        raise UnsupportedError("is of cubes whose switches all work")
+    if not isinstance(instance.plant, Cubes):
+        raise UnsupportedError("is of cubes")
     return instance.plant
 
 
@@ -160,8 +164,8 @@ def _pairs(ends: Sequence[tuple[IntArray, IntArray]]) -> IntArray:
 
 
 def _outcome(instance: TopologyInstance, options: RunOptions, circuits: IntArray) -> Outcome:
-    """The routed topology, or that its nodes are not all joined."""
-    found = routed(instance, circuits, options)
+    """The topology with what the objective asks for, or that its nodes are not all joined."""
+    found = completed(instance, circuits, options)
     if found is None:
         raise UnsupportedError("leaves nodes that no path joins")
-    return Outcome("finished", found[1])
+    return Outcome("finished", found)

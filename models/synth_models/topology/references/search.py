@@ -25,7 +25,9 @@ from synth.errors import UnsupportedError
 from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.topology.instance import Budget, Cubes, TopologyInstance
-from synth_models.topology.parts.kernels import UNREACHED, lift_even_loads, lift_hop_sum
+from synth_models.topology.parts.arcs import arcs_of
+from synth_models.topology.parts.completion import completed
+from synth_models.topology.parts.kernels import UNREACHED, hop_sum, lift_even_loads, lift_hop_sum
 from synth_models.topology.parts.lifts import Lift, circuits_of, circuits_of_cubes, lift_of_cubes, random_lift
 from synth_models.topology.parts.routing import routed
 from synth_models.topology.solution import Topology
@@ -57,6 +59,9 @@ def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
         start = _anneal(
             instance, options.method["moves"], moving, np.random.default_rng([options.seed, number]), number
         )
+        if isinstance(instance.plant, Cubes) and instance.plant.failed_links and instance.objective == "hops":
+            arcs = arcs_of(instance, start.circuits)  # the lift has all links
+            start = start._replace(cost=hop_sum(arcs.start, arcs.head, np.arange(instance.nodes)))
         found.append(start)
         if instance.objective == "hops":
             options.held.offer(partial(Topology, start.circuits), start.cost, "the best start so far stands in")
@@ -70,8 +75,8 @@ def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
             best = quick
     if best is None:
         return Outcome("finished", message="no start joined all nodes")
-    finished = routed(instance, best[1].circuits, options)
-    return Outcome("finished", best[1] if finished is None else finished[1])
+    finished = completed(instance, best[1].circuits, options)
+    return Outcome("finished", best[1] if finished is None else finished)
 
 
 def _anneal(
@@ -106,14 +111,14 @@ class _Judge:
     def __init__(self, instance: TopologyInstance, lift: Lift, even: bool) -> None:
         self.instance, self.lift, self.plant = instance, lift, instance.plant
         self.load = np.zeros(lift.to.shape) if even else None
-        self.links = instance.most_arcs if instance.objective == "load" else 1
+        self.links = 1 if instance.objective == "hops" else instance.most_arcs
         each = lift.to.shape[0]
         self.leaving = each * (instance.nodes - each) / 2  # over so many links a load of 1 leaves a cube
 
     def cost(self) -> float:
         """In units of load, or in hops; :data:`UNREACHED` where nodes are apart."""
         lift = self.lift
-        of_cubes = self.instance.objective == "load" and isinstance(self.plant, Cubes)
+        of_cubes = self.instance.objective != "hops" and isinstance(self.plant, Cubes)
         if of_cubes and self.load is not None:
             hops = lift_even_loads(lift.to, lift.shift, lift.copies, self.load)
         else:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from synth.network.links_table import LinksTable, TableLink
+from synth.network.links_table import LinksTable
 from synth_models.topology.instance import TopologyInstance
-from synth_models.topology.solution import Topology, joined
+from synth_models.topology.parts.links import links_of
+from synth_models.topology.solution import Topology
 
 
 def network(instance: TopologyInstance, topology: Topology) -> LinksTable:
     """All links that lead from one node to another: the fixed ones, then the circuits."""
-    found: list[TableLink] = []
-    for word, ends, latency in (
-        ("link", instance.fixed, instance.latency),
-        ("circuit", joined(instance, topology.circuits), instance.circuit_latency),
-    ):
-        for row, (u, v) in enumerate(ends.tolist()):
-            for tail, head in ((u, v), (v, u))[: 1 if instance.one_way else 2]:
-                if tail != head:
-                    found.append(TableLink(f"{word} {row}", tail, head, instance.bandwidth, latency, kind=word))
-    return LinksTable(tuple(map(str, range(instance.nodes))), tuple(found))
+    return links_of(instance, topology.circuits)
