@@ -52,7 +52,7 @@ class Cubes(Part):
     sides: Annotated[tuple[Side, ...], Field(min_length=1, max_length=3)]
     cubes: Annotated[int, Field(ge=1, le=512)]
     failed: Annotated[tuple[Whole, ...], Field(max_length=MAX_NODES)] = ()
-    failed_links: Links = ()
+    failed_links: Links | None = None
 
 
 class Switch(Part):
@@ -238,7 +238,7 @@ def fixed_links(plant: Cubes | Switched | Budget) -> IntArray:
     if not isinstance(plant, Cubes):
         return np.array(plant.links, dtype=np.int64).reshape(-1, 2)
     every, n = mesh_links(plant), _nodes(plant)
-    gone = np.array([min(link) * n + max(link) for link in plant.failed_links], dtype=np.int64)
+    gone = np.array([min(link) * n + max(link) for link in plant.failed_links or ()], dtype=np.int64)
     return every[~np.isin(every.min(axis=1) * n + every.max(axis=1), gone)]
 
 
@@ -366,7 +366,7 @@ def _cube_faults(plant: Cubes) -> Iterator[Fault]:
 def _failed_link_faults(plant: Cubes) -> Iterator[Fault]:
     """Failed links that are none, and nodes that they leave alone."""
     known, seen = {tuple(sorted(link)) for link in mesh_links(plant).tolist()}, set[tuple[int, ...]]()
-    for i, link in enumerate(plant.failed_links):
+    for i, link in enumerate(plant.failed_links or ()):
         ends = tuple(sorted(link))
         if ends not in known:
             yield Fault(f"plant.failed_links[{i}]", f"nodes {link[0]} and {link[1]} have no link inside a cube")

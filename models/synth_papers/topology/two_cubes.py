@@ -9,7 +9,7 @@ from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent
 
 PRINTED = printed.read(__file__)
-LIMIT_S = 120.0
+LIMIT_S = 60.0
 METHODS = ("bound", "torus", "twisted", "search")
 
 

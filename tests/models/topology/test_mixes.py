@@ -19,6 +19,7 @@ from synth.instance import parse
 from synth.options import RunOptions
 from synth.schedule.collective import NAMES
 from synth.schedule.on_links import OnLinks
+from synth.text.input_file import InputFile
 from synth_models.topology.bounds.anywhere import strongest
 from synth_models.topology.check.certificates import check_bound
 from synth_models.topology.check.replay import check_topology
@@ -27,6 +28,7 @@ from synth_models.topology.parts.completion import completed
 from synth_models.topology.parts.links import links_of
 from synth_models.topology.parts.routing import routed
 from synth_models.topology.solution import Topology, pack, unpack
+from synth_models.topology.views.from_table import from_table
 
 MIX = "allreduce:4KiB:60%,alltoall:1KiB:40%"
 FOUR = {"nodes": 4, "degree": 2, "bandwidth": "1GB/s", "circuit_latency": "1us"}
@@ -165,6 +167,12 @@ def test_a_mix_comes_back_as_it_was_stored(ring: tuple[TopologyInstance, Topolog
     assert check_topology(
         instance, unpack(instance, {k: v for k, v in pack(topology).items() if "schedule1" not in k})
     ).faults
+
+
+def test_a_table_of_circuits_is_no_mix(ring: tuple[TopologyInstance, Topology], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("switch,sends,receives\n0,0,1\n")
+    with pytest.raises(InputError, match="holds no schedules"):
+        from_table(ring[0], InputFile(tmp_path / "t.csv"))
 
 
 def test_methods_make_a_mix_that_the_check_accepts(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ def from_table(instance: TopologyInstance, file: InputFile, flows: InputFile | N
     """Return the topology. Sources in ``flows`` are all nodes, or one of every orbit under the symmetries that are
     found among those offered; without it trees route the circuits (:mod:`synth_models.topology.parts.folds`). Raises
     :class:`InputError` with every faulty line; what the circuits join is the check's."""
+    if instance.objective == "mix":
+        raise InputError("a table of circuits holds no schedules, which a mix needs", str(file))
     circuits = _columns(file, CIRCUITS, "circuit", [MOST] * 3)
     folds = None if instance.objective == "hops" else folded_circuits(instance, circuits)
     if flows is None:
