@@ -87,14 +87,11 @@ def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> V
 
 def _unsuited(instance: FabricInstance, schedule: Schedule | Quotient) -> str | None:
     """Why this form of a schedule does not count for the instance."""
-    whole = isinstance(schedule, Schedule)
-    if instance.collectives is not None and not (whole and not schedule.plan):
+    if instance.collectives is not None and (isinstance(schedule, Quotient) or schedule.plan):
         return "of several collectives only a list of all transfers counts, with no plan"
-    return (
-        "where ranks are not ready at once only a list of all transfers counts"
-        if instance.ready and not whole
-        else None
-    )
+    if instance.ready and isinstance(schedule, Quotient):
+        return "where ranks are not ready at once only a list of all transfers counts"
+    return None
 
 
 class _Moved(NamedTuple):
