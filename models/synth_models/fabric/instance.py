@@ -114,6 +114,13 @@ class FabricInstance(Instance):
         return _members(built(self.network), self.ranks, self.failed.nodes)
 
     @cached_property
+    def operations(self) -> tuple[OneCollective, ...]:
+        """What a job moves: the collectives that are listed, or the instance's own."""
+        if self.collectives is not None:
+            return self.collectives
+        return (OneCollective.model_construct(bytes=self.bytes, ready=self.ready),)
+
+    @cached_property
     def parts(self) -> tuple[FabricInstance, ...]:
         """Each of several collectives as if it were alone and released at once; of one collective the instance."""
         if self.collectives is None:

@@ -205,8 +205,11 @@ def expanded(instance: FabricInstance, schedule: Schedule | Quotient, most: int 
 
 def part_of(instance: FabricInstance, schedule: Schedule, number: int) -> tuple[Schedule, IntArray]:
     """What a schedule of several collectives moves of one of them, as a schedule of ``instance.parts[number]``, and the
-    numbers of its transfers. Raises ``ValueError`` for a link that only others may use."""
+    numbers of its transfers; of one collective the schedule. Raises ``ValueError`` for a link that only others may
+    use."""
     part = instance.parts[number]
+    if part is instance:
+        return schedule, np.arange(schedule.transfers, dtype=np.int64)
     collective = instance.all_blocks[1]
     pieces = np.flatnonzero(collective[schedule.piece_block] == number)
     place = np.full(len(schedule.piece_block), -1, dtype=np.int64)

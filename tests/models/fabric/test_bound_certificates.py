@@ -18,7 +18,7 @@ from models.odd_values import ODDER, mutants
 
 from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import solve
-from synth_models.fabric.check import arguments
+from synth_models.fabric.check import payments
 from synth_models.fabric.check.arguments import gossip
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
@@ -184,7 +184,7 @@ def test_spanning_trees_of_members_without_their_distances(seed: int, monkeypatc
     least = nx.minimum_spanning_tree(closure).size(weight="weight")
     asked, _ = gossip(instance, {"length": length})
     assert asked == 2 * least
-    monkeypatch.setattr(arguments, "MOST_IN_PAIRS", 1)
+    monkeypatch.setattr(payments, "MOST_IN_PAIRS", 1)
     found, _ = gossip(instance, {"length": length})
     assert found <= asked
     assert found == asked or not same

@@ -324,6 +324,8 @@ def test_bad_keys(tmp_path: Path) -> None:
     table.write_text("rank,ready\n" + "0,1us\n" * (MOST_NODES + 1))
     with pytest.raises(InputError, match=f"has {MOST_NODES + 1:,} rows: at most {MOST_NODES:,}"):
         synth.make("fabric", **make, ready=str(table))
+    with pytest.raises(InputError, match=r"ready = 'ready\.txt': must be a time such as 300us, or a CSV file"):
+        synth.make("fabric", **make, ready="ready.txt")
 
 
 def test_many_wrong_rows_share_a_line() -> None:

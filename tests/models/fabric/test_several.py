@@ -295,6 +295,13 @@ def test_a_table_with_order(tmp_path: Path) -> None:
     table.write_text("collective,bytes,name,late,after\nallgather,4,a,,b\nalltoall,4,b,,a\n")
     with pytest.raises(InputError, match="line 2, after: wait for each other: collectives 0, 1"):
         synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
+    table.write_text("collective,bytes,name,late,after\nallgather,4,a,0:-1us,b\nalltoall,4,b,,a\n")
+    with pytest.raises(InputError, match=r"(?s)line 2, late.*line 2, after: wait for each other: collectives 0, 1"):
+        synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
+    table.write_text('collective,bytes,ranks\nallgather,4,\nalltoall,4,"0,1"\n')
+    with pytest.raises(InputError) as caught:
+        synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table), ready="1ms")
+    assert [str(fault) for fault in caught.value.faults] == ["ready: belongs into the entries of collectives"]
 
 
 @pytest.mark.parametrize(("change", "words"), FAULTS, ids=lambda value: value if isinstance(value, str) else "")

@@ -38,21 +38,20 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.windows import (
-    HIGHEST_PRICE,
-    UNREACHABLE,
-    Capacity,
-    Fabric,
-    Sharing,
-    capacity_of,
-    reach_over,
+from synth_models.fabric.check.payments import (
+    MOST_IN_PAIRS,
+    NOT_JOINED,
+    along_paths,
+    of_pairs,
+    outsiders,
+    transfers_pay_alone,
+    tree_of,
 )
+from synth_models.fabric.check.windows import HIGHEST_PRICE, UNREACHABLE, Capacity, Fabric, capacity_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 
-NOT_JOINED = "some members cannot reach each other"
 MOST_ROWS = 20_000  # of shares
-MOST_IN_PAIRS = 4096  # members of which all pairs' distances are found
 
 Needed = tuple[Fraction | int, Capacity]
 Argument = Callable[[FabricInstance, Mapping[str, Any]], Needed]
@@ -78,27 +77,11 @@ def cut(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
 
 def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     """What blocks from rank to rank pay on their shortest ways."""
-    fabric = Fabric(instance)
+    fabric, blocks = Fabric(instance), instance.blocks
     length = _lengths(fabric, certificate)
-    blocks = instance.blocks
     if np.any(blocks.origin < 0) or np.any(blocks.goal < 0):
         raise ValueError(f"prices prove nothing for {instance.collective}")
-    away = _ticks(fabric, certificate, "away_ticks")
-    needed, origins, goals = 0, np.zeros(fabric.nodes, dtype=bool), np.zeros(fabric.nodes, dtype=bool)
-    by_origin = np.argsort(blocks.origin, kind="stable")
-    starts, first = np.unique(blocks.origin[by_origin], return_index=True)
-    for u, rows in zip(starts.tolist(), np.split(by_origin, first[1:]), strict=True):
-        source = fabric.mask([u])
-        if away:
-            rows = rows[fabric.reach(source, fabric.delay)[blocks.goal[rows]] >= away]
-        if not len(rows):
-            continue
-        cost = fabric.reach(source, length)[blocks.goal[rows]]
-        if np.any(cost >= UNREACHABLE):
-            raise ValueError(f"not every goal of rank {u} can be reached")
-        needed += untrusted.exact_dot(cost, blocks.bytes[rows])
-        origins[u] = True
-        goals[blocks.goal[rows]] = True
+    needed, origins, goals = of_pairs(fabric, length, _ticks(fabric, certificate, "away_ticks"))
     capacity, _ = capacity_of(fabric, length, *fabric.windows(origins, goals), "path")
     return needed, capacity
 
@@ -151,34 +134,18 @@ def _one_of(row: Mapping[str, Any], key: str, ranks: Sequence[int]) -> int:
 
 
 def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
-    """What the messages of an allreduce pay, each for its own way, or no more than that.
-
-    A byte makes at least 2 (k - 1) transfers between any k groups of members (one group must be the first to know all,
-    which takes a transfer from each other one or on its behalf; each other one must still be completed later). With
-    groups of members nearer than x to each other, these cost x or more; summed over all x that is two spanning trees.
-
-    A switch that copies or adds where it cuts through is one more end of transfers, with nothing to contribute: groups
-    are formed of members and such switches, and only those with a member count.
-    """
+    """What the messages of an allreduce pay, each for its own way, or no more than that."""
     must_be_allreduce(instance)
     fabric = Fabric(instance)
     passing = instance.special_switches and instance.switching.mode == "cut_through"
     if not transfers_pay_alone(fabric) and not passing:
         raise ValueError("gossip proves nothing where all switches copy")
-    if np.any(joined_nodes(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
+    if outsiders(fabric):
         raise ValueError("gossip proves nothing where ranks outside the group forward")
     length = _lengths(fabric, certificate)
     everyone = fabric.mask(fabric.members)
     capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))
-    multiplying, members = _multiplying(fabric), len(fabric.members)
-    if not len(multiplying) and (members > MOST_IN_PAIRS or _same_both_ways(fabric, length)):
-        return 2 * instance.bytes * _tree_both_ways(fabric, length), capacity
-    ends = np.concatenate([fabric.members, multiplying])
-    one_way = np.stack([fabric.reach(fabric.mask([u]), length)[ends] for u in ends])
-    apart = np.minimum(one_way, one_way.T)
-    if np.any(apart[:members, :members] >= UNREACHABLE):
-        raise ValueError(NOT_JOINED)
-    return 2 * instance.bytes * spanning_tree(apart, members), capacity
+    return 2 * instance.bytes * tree_of(fabric, length), capacity
 
 
 def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
@@ -207,7 +174,7 @@ def senders(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     """
     must_be_allreduce(instance)
     fabric = Fabric(instance)
-    if not transfers_pay_alone(fabric) or np.any(joined_nodes(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
+    if not transfers_pay_alone(fabric) or outsiders(fabric):
         raise ValueError("senders proves nothing where switches copy or add, or ranks outside the group forward")
     if not 1 < len(fabric.members) <= MOST_IN_PAIRS:
         raise ValueError(f"senders is about 2..{MOST_IN_PAIRS} members")
@@ -239,7 +206,7 @@ def sum_rates(instance: FabricInstance, certificate: Mapping[str, Any]) -> Neede
     fabric = Fabric(instance)
     if instance.switching.mode != "cut_through" or len(fabric.members) < 2:
         raise ValueError("sum_rates is about several members and switches that cut through")
-    if np.any(joined_nodes(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
+    if outsiders(fabric):
         raise ValueError("sum_rates proves nothing where ranks outside the group forward")
     length, machine = _lengths(fabric, certificate), instance.machine
     entering = [length[fabric.head == v].tolist() for v in fabric.members]
@@ -262,119 +229,9 @@ ARGUMENTS: dict[str, Argument] = {
 }  # fmt: skip
 
 
-def transfers_pay_alone(fabric: Fabric) -> bool:
-    """Whether no switch makes several transfers of one, or one of several."""
-    switching = fabric.instance.switching
-    if switching.mode == "store_and_forward":
-        multiplies = switching.copies or bool(switching.adds)
-    else:
-        able = fabric.instance.machine.abilities
-        multiplies = switching.multicast or bool(np.any(able.copies | able.adds))
-    return not (multiplies and np.any(joined_nodes(fabric) & ~fabric.is_rank))
-
-
-def joined_nodes(fabric: Fabric) -> BoolArray:
-    """Nodes with a link in use."""
-    return fabric.mask(np.concatenate([fabric.tail, fabric.head]))
-
-
-def along_paths(instance: FabricInstance) -> Sharing:
-    """A transfer is a path, or a tree where routes may part or meet."""
-    able = instance.machine.abilities
-    return "each" if instance.switching.multicast or np.any(able.copies | able.adds) else "path"
-
-
 def must_be_allreduce(instance: FabricInstance) -> None:
     if instance.collective != "allreduce":
         raise ValueError(f"this argument proves nothing for {instance.collective}")
-
-
-def _multiplying(fabric: Fabric) -> IntArray:
-    """Switches in use that copy or add streams which pass through."""
-    able = fabric.instance.machine.abilities
-    return np.flatnonzero((able.copies | able.adds) & joined_nodes(fabric) & ~fabric.is_rank)
-
-
-def spanning_tree(apart: IntArray, members: int) -> int:
-    """Length of the minimum spanning tree, by joining the nearest outsider again and again; of its edges, the shortest
-    first, those that join two groups of which each has one of the first ``members``."""
-    near, outside = apart[0].copy(), np.ones(len(apart), dtype=bool)
-    from_ = np.zeros(len(apart), dtype=np.int64)
-    outside[0] = False
-    edges = []
-    while outside.any():
-        rest = np.flatnonzero(outside)
-        nearest = int(rest[near[rest].argmin()])
-        edges.append((int(near[nearest]), int(from_[nearest]), nearest))
-        outside[nearest] = False
-        closer = apart[nearest] < near
-        near[closer], from_[closer] = apart[nearest][closer], nearest
-    group = list(range(len(apart)))
-    has_member = [v < members for v in group]
-
-    def of(v: int) -> int:
-        while group[v] != v:
-            group[v] = group[group[v]]
-            v = group[v]
-        return v
-
-    total = 0
-    for length, u, v in sorted(edges):
-        a, b = of(u), of(v)
-        total += length if has_member[a] and has_member[b] else 0
-        group[b] = a
-        has_member[a] = has_member[a] or has_member[b]
-    return total
-
-
-def _same_both_ways(fabric: Fabric, length: IntArray) -> bool:
-    """Whether the cheapest links there and back of any two nodes cost the same."""
-    cheapest: list[dict[int, int]] = []
-    for one, other in ((fabric.tail, fabric.head), (fabric.head, fabric.tail)):
-        dearest_first = np.argsort(-length, kind="stable")
-        pairs = (one * fabric.nodes + other)[dearest_first].tolist()
-        cheapest.append(dict(zip(pairs, length[dearest_first].tolist(), strict=True)))
-    return cheapest[0] == cheapest[1]
-
-
-def _tree_both_ways(fabric: Fabric, length: IntArray) -> int:
-    """Length of the minimum spanning tree of the members where every link can be used in both directions, which is no
-    longer than the one asked for, and the same where prices are the same both ways.
-
-    Every node goes with the member that is nearest; of links between nodes of two members the least that leads from
-    one to the other makes the tree (Mehlhorn: A faster approximation algorithm for the Steiner problem in graphs,
-    Information Processing Letters 1988). No distance between any two members is needed.
-    """
-    tail, head = np.concatenate([fabric.tail, fabric.head]), np.concatenate([fabric.head, fabric.tail])
-    cost = np.concatenate([length, length])
-    away = reach_over(tail, head, cost, np.where(fabric.mask(fabric.members), 0, UNREACHABLE))
-    near = np.full(fabric.nodes, -1, dtype=np.int64)
-    near[fabric.members] = np.arange(len(fabric.members))
-    tight = np.flatnonzero((away[tail] < UNREACHABLE) & (away[tail] + cost == away[head]))
-    while True:
-        fresh = tight[(near[tail[tight]] >= 0) & (near[head[tight]] < 0)]
-        if not len(fresh):
-            break
-        near[head[fresh]] = near[tail[fresh]]
-    between = np.flatnonzero((near[tail] >= 0) & (near[head] >= 0) & (near[tail] != near[head]))
-    over = away[tail[between]] + cost[between] + away[head[between]]
-    above, joined, total = list(range(len(fabric.members))), 1, 0
-    order = np.argsort(over, kind="stable")
-    for u, v, price in zip(
-        near[tail[between]][order].tolist(), near[head[between]][order].tolist(), over[order].tolist(), strict=True
-    ):
-        tops = []
-        for top in (u, v):
-            while above[top] != top:
-                above[top] = above[above[top]]
-                top = above[top]
-            tops.append(top)
-        if tops[0] != tops[1]:
-            above[tops[0]] = tops[1]
-            total, joined = total + price, joined + 1
-    if joined < len(above):
-        raise ValueError(NOT_JOINED)
-    return total
 
 
 def _nodes(fabric: Fabric, certificate: Mapping[str, Any], key: str) -> IntArray:

@@ -23,13 +23,8 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.arguments import (
-    Argument,
-    Needed,
-    along_paths,
-    must_be_allreduce,
-    transfers_pay_alone,
-)
+from synth_models.fabric.check.arguments import Argument, Needed, must_be_allreduce
+from synth_models.fabric.check.payments import along_paths, transfers_pay_alone
 from synth_models.fabric.check.windows import HIGHEST_PRICE, LONGEST, UNREACHABLE, Capacity, Fabric, capacity_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE

@@ -22,20 +22,21 @@ from synth.plugins import added
 from synth.text import untrusted
 from synth_models.fabric.check.arguments import ARGUMENTS as OF_WAYS
 from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
+from synth_models.fabric.check.ends import Unproven, proven, rows_of
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.check.near_goals import ARGUMENTS as OF_NEAR_GOALS
 from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS
 from synth_models.fabric.check.own_part import own_part_bound
 from synth_models.fabric.check.scenarios import scenarios_bound
-from synth_models.fabric.check.several import several_bound
 from synth_models.fabric.check.timed_prices import ARGUMENTS as OF_TIMED_PRICES
 from synth_models.fabric.instance import FabricInstance
 
 ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS, **OF_ORBITS, **OF_NEAR_GOALS, **OF_TIMED_PRICES}
 Derived = Callable[[FabricInstance, Mapping[str, Any], Callable[..., list[str]]], Fraction]
 OF_BOUNDS: dict[str, Derived] = {
-    "several": several_bound, "scenario": scenarios_bound, "whoever": scenarios_bound, "own_part": own_part_bound,
+    "scenario": scenarios_bound, "whoever": scenarios_bound, "own_part": own_part_bound,
 }  # fmt: skip
+BROKEN = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError)
 
 
 def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
@@ -46,24 +47,31 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
             return ["the certificate is broken: it is no table"]
         if faults := _beside(instance, certificate):
             return faults
-        others = added.certificates("fabric").items()
-        arguments = {name: one.argument for name, one in others if one.argument is not None}
-        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, *arguments, "nothing", *OF_BOUNDS)
-        if argument in OF_BOUNDS:
-            proven = OF_BOUNDS[argument](instance, certificate, check_bound)
-            words = f"the certificate ({argument}) proves {float(proven):.17g} s, not {stated:.17g} s"
-            return [] if Fraction(stated) <= proven else [words]
-        if argument == "nothing":
-            return [] if stated == 0 else [f"the certificate proves nothing, the record states {stated:.17g} s"]
-        if argument not in ARGUMENTS:
-            found: list[str] = load(arguments[argument])(instance, stated, certificate)
-            return found
-        if instance.collectives is not None:
-            return ["the certificate is broken: of several collectives only the argument several proves anything"]
-        needed, capacity = ARGUMENTS[argument](instance, certificate)
-        carried = capacity.until(Fraction(stated))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        least = proven(instance, *rows_of(instance, stated, certificate), _of_one)
+    except Unproven as error:
+        return [str(error)]
+    except BROKEN as error:
         return [f"the certificate is broken: {error}"]
+    words = f"the certificate proves {float(least):.17g} s, not {stated:.17g} s"
+    return [] if Fraction(stated) <= least else [words]
+
+
+def _of_one(instance: FabricInstance, stated: float, certificate: Mapping[str, Any]) -> list[str]:
+    """The faults of a bound of one operation."""
+    others = added.certificates("fabric").items()
+    arguments = {name: one.argument for name, one in others if one.argument is not None}
+    argument = untrusted.choice(certificate, "argument", *ARGUMENTS, *arguments, "nothing", *OF_BOUNDS)
+    if argument in OF_BOUNDS:
+        least = OF_BOUNDS[argument](instance, certificate, check_bound)
+        words = f"the certificate ({argument}) proves {float(least):.17g} s, not {stated:.17g} s"
+        return [] if Fraction(stated) <= least else [words]
+    if argument == "nothing":
+        return [] if stated == 0 else [f"the certificate proves nothing, the record states {stated:.17g} s"]
+    if argument not in ARGUMENTS:
+        found: list[str] = load(arguments[argument])(instance, stated, certificate)
+        return found
+    needed, capacity = ARGUMENTS[argument](instance, certificate)
+    carried = capacity.until(Fraction(stated))
     if needed <= 0:
         return [f"nothing needs what the certificate's links carry ({argument})"]
     if carried > needed:

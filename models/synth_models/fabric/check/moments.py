@@ -24,7 +24,8 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.arguments import Argument, Needed, transfers_pay_alone
+from synth_models.fabric.check.arguments import Argument, Needed
+from synth_models.fabric.check.payments import transfers_pay_alone
 from synth_models.fabric.check.windows import LONGEST, UNREACHABLE, Capacity, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE

@@ -34,7 +34,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.arguments import Argument, Needed, transfers_pay_alone
+from synth_models.fabric.check.arguments import Argument, Needed
 from synth_models.fabric.check.moments import (
     MOST_DEMANDS,
     MOST_SHARE,
@@ -43,6 +43,7 @@ from synth_models.fabric.check.moments import (
     Until,
     least_share,
 )
+from synth_models.fabric.check.payments import transfers_pay_alone
 from synth_models.fabric.check.windows import HIGHEST_PRICE, LONGEST, UNREACHABLE, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE

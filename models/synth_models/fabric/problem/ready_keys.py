@@ -33,6 +33,8 @@ def number_or_file(value: Any) -> Any:
         return InputFile(value)
     if isinstance(value, bool):
         raise ValueError("must be a time or the path of a file")
+    if isinstance(value, str) and re.match(r"\s*[-+.\d]", value) is None:
+        raise ValueError("must be a time such as 300us, or a CSV file with the columns rank,ready")
     return moment(str(value)) if isinstance(value, (int, float, str)) else value
 
 

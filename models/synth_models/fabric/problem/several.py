@@ -138,7 +138,7 @@ def several_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
 
 def rows_of(raw: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every entry as the raw instance that has no other collective."""
-    own = (*OWN_KEYS, "collectives", "objective", "scenarios")
+    own = (*OWN_KEYS, "collectives", "objective", "scenarios", "ready")
     shared = {key: value for key, value in raw.items() if key not in own}
     listed = raw.get("collectives")
     for number, row in enumerate(listed if isinstance(listed, (list, tuple)) else ()):

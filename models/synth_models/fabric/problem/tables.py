@@ -94,9 +94,9 @@ def collective_rows(file: InputFile, places: Places | None = None) -> tuple[list
             rows = typed_rows(file, words, needed, "collective", line_key="line", most=MOST_COLLECTIVES)
         except InputError:
             raise error from None
-        raise InputError([*error.faults, *_numbered(file, rows)], error.source) from None
-    if faults := _numbered(file, rows):
-        raise InputError(faults, str(file))
+        raise InputError([*error.faults, *_numbered(rows), *_order(rows)], error.source) from None
+    if faults := _numbered(rows):
+        raise InputError([*faults, *_order(rows)], str(file))
     for row in rows:
         if "late" in row:
             row["ready"] = row.pop("late")
@@ -113,8 +113,8 @@ def _wrong_own(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from ((key, f"{node} is no member of ranks") for node in outside)
 
 
-def _numbered(file: InputFile, rows: Sequence[dict[str, Any]]) -> list[Fault]:
-    """Put numbers in place of names in ``after``; where some mean nothing, these faults and those of the order."""
+def _numbered(rows: Sequence[dict[str, Any]]) -> list[Fault]:
+    """Put numbers in place of names in ``after``; the faults of those that mean nothing."""
     number: dict[str, int] = {}
     twice: set[str] = set()
     for k, row in enumerate(rows):
@@ -134,9 +134,13 @@ def _numbered(file: InputFile, rows: Sequence[dict[str, Any]]) -> list[Fault]:
                 faults.append(Fault(where, f"no such collective: {known}", word, True))
         if "after" in row:
             row["after"] = numbers
+    return faults
+
+
+def _order(rows: Sequence[dict[str, Any]]) -> list[Fault]:
+    """What is wrong with the numbers in ``after``; an instance made of the rows would say the same."""
     lines = [row["line"] for row in rows]
-    order = [of_line(fault, None, lines) for fault in order_faults({"collectives": rows})] if faults else []
-    return faults + order
+    return [of_line(fault, None, lines) for fault in order_faults({"collectives": rows})]
 
 
 def _in_cell(
