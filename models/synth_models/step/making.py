@@ -111,8 +111,8 @@ def _workload(keys: StepKeys) -> Made:
 def _traces(keys: StepKeys) -> Made:
     assert keys.traces is not None
     assumed = Assumed(read_groups(keys.groups), keys.group, keys.flops, "net")
-    nodes, notes = trace_nodes(keys.traces.path, assumed)
-    return {"links": [_link(keys)], "nodes": nodes}, plain_name(keys.traces.name.removesuffix(".et")), notes
+    raw, notes = trace_nodes(keys.traces.path, assumed)
+    return {"links": [_link(keys)], **raw}, plain_name(keys.traces.name.removesuffix(".et")), notes
 
 
 def _link(keys: StepKeys) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _changed(keys: StepKeys) -> Made:
     assert keys.step is not None
     step = parse(parse_json(keys.step.data, str(keys.step)), StepInstance, str(keys.step))
     raw = changed(step.model_dump(mode="json"), keys.what_if or "", str(keys.step))
-    return {key: raw[key] for key in ("links", "alike", "nodes")}, f"{step.name}-what-if", []
+    return {key: raw[key] for key in ("links", "alike", "classes", "groups", "nodes")}, f"{step.name}-what-if", []
 
 
 _MADE: dict[str, Callable[[StepKeys], Made]] = {

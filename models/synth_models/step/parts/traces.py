@@ -1,17 +1,18 @@
 """Chakra execution traces in: ``PREFIX.<rank>.et``, a file a rank, as the nodes of a step.
 
 Kinds and attributes are those of Chakra's schema and what ASTRA-sim asks for (``Workload.cc`` at 0383c20, ``Ring.cc``
-at 019586d): a compute node takes ``duration_micros``, or ``num_ops`` over a rank's rate; a collective has
-``comm_type``, ``comm_size`` (of an allgather a rank's own share) and ``pg_name``, the group of ranks, all of them where
-it is empty or 0. The n-th collective of a group in every file is the same one; sends and receives meet by tag in their
-order. Nodes of other kinds keep their place and what they are said to take, on a stream of their own.
+at 019586d): a compute node takes ``num_ops`` over a rank's rate, where both are told, or ``duration_micros``; a
+collective has ``comm_type``, ``comm_size`` (of an allgather a rank's own share) and ``pg_name``, the group of ranks,
+all of them where it is empty or 0. The n-th collective of a group in every file is the same one; sends and receives
+meet by tag in their order. Nodes of other kinds keep their place and what they are said to take, on a stream of their
+own.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -22,12 +23,14 @@ from synth.exchange.chakra.messages import COLL, COLLECTIVE_NUMBERS, COMP, RECV,
 from synth.instance import parse_json
 from synth.text.input_file import InputFile
 from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS, SHOWN
+from synth_models.step.parts.folding import Folded, folded
 from synth_models.step.parts.order import cycles, ordered
 
 KINDS = {0: "invalid", 1: "metadata", 2: "memory load", 3: "memory store", 8: "storage", 9: "batch", 10: "checkpoint"}
 COLLECTIVES: dict[int | None, str] = {COLLECTIVE_NUMBERS[name]: name for name in
                ("allreduce", "allgather", "broadcast", "alltoall", "reduce_scatter")}  # fmt: skip
 NEGATIVE = 1 << 63
+MOST_READ = 1 << 20  # nodes of all ranks
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class _Reading:
     waits: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     of_group: Counter[tuple[int, str]] = field(default_factory=Counter)
     met: dict[tuple[Any, ...], int] = field(default_factory=dict)  # collective or message: node
+    alone: int = 0  # collectives of one rank
     other: Counter[str] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -62,18 +66,22 @@ class _Reading:
         self.faults.append(Fault(place, words))
 
 
-def trace_nodes(prefix: Path, assumed: Assumed) -> tuple[list[dict[str, Any]], list[str]]:
-    """The nodes of all files, and what was assumed, in words. ``prefix``: the beginning of the files' names, or one
-    file. Raises :class:`InputError` naming nodes and files."""
+def trace_nodes(prefix: Path, assumed: Assumed) -> tuple[dict[str, Any], list[str]]:
+    """The nodes of all files, with the classes of ranks that are alike, and what was assumed, in words. ``prefix``: the
+    beginning of the files' names, or one file. Raises :class:`InputError` naming nodes and files."""
     files = _files(prefix)
     reading = _Reading({rank: path.name for rank, path in files.items()}, assumed)
     for rank, path in files.items():
         _read_file(reading, rank, InputFile(path).data)
     _missing(reading)
-    _join(reading)
+    alike = _folded(reading)
+    before = _join(reading, alike)
     if reading.faults:
         raise InputError(reading.faults, str(prefix))
-    return _sorted(reading), _notes(reading)
+    raw = _quotient(reading, alike, before)
+    if len(raw["nodes"]) > MOST_NODES:
+        raise InputError(f"has {len(raw['nodes'])} nodes of classes of ranks, more than {MOST_NODES}", str(prefix))
+    return raw, _notes(reading, alike)
 
 
 def read_groups(file: InputFile | None) -> dict[str, list[int]]:
@@ -82,14 +90,14 @@ def read_groups(file: InputFile | None) -> dict[str, list[int]]:
     good = isinstance(raw, dict)
     wrong = [name for name, ranks in raw.items() if not _are_ranks(ranks)] if good else []
     if not good or wrong:
-        told = [Fault(name, "must be ranks, each once, two at least") for name in wrong]
+        told = [Fault(name, "must be ranks, each once") for name in wrong]
         raise InputError(told or "groups are one JSON object of names and ranks", str(file))
     return dict(raw)
 
 
 def _are_ranks(ranks: Any) -> bool:
     whole = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < 1 << 20 for rank in ranks)
-    return whole and len(set(ranks)) == len(ranks) >= 2
+    return whole and len(set(ranks)) == len(ranks) >= 1
 
 
 def _files(prefix: Path) -> dict[int, Path]:
@@ -119,14 +127,18 @@ def _read_file(reading: _Reading, rank: int, data: bytes) -> None:
             _read_node(reading, rank, turn, node, here)
     except ValueError as error:
         reading.fault(file, str(error))
-    if len(reading.nodes) > MOST_NODES:
-        raise InputError(f"has more than {MOST_NODES} nodes with the ranks before it", file)
+    if len(reading.nodes) > MOST_READ:
+        raise InputError(f"has more than {MOST_READ} nodes with the ranks before it", file)
 
 
 def _read_node(reading: _Reading, rank: int, turn: int, node: Any, here: str) -> None:
     values = {one.name: getattr(one, kind) for one in node.attr if (kind := one.WhichOneof("value"))}
     name = f"{rank}.{node.id}"
-    if node.type == COLL and (kind := COLLECTIVES.get(_whole(values.get("comm_type", 0)))):
+    if node.type == COLL and len(reading.assumed.groups.get(_group(values), "  ")) == 1:
+        reading.alone += 1
+        number = _add(reading, here, {"kind": "computation", "name": name, "rank": rank, "seconds": 0.0,
+                                      "stream": "other"})  # fmt: skip
+    elif node.type == COLL and (kind := COLLECTIVES.get(_whole(values.get("comm_type", 0)))):
         number = _collective(reading, rank, kind, values, name, here)
     elif node.type in (SEND, RECV):
         number = _message(reading, rank, node.type == SEND, values, name, here)
@@ -153,10 +165,10 @@ def _computation(
     elif node.type != COMP:
         stream = "other"
         reading.other["collective of another kind" if node.type == COLL else KINDS.get(node.type, "unknown")] += 1
-    elif not node.duration_micros and (work := _whole(values.get("num_ops"))):
-        if reading.assumed.flops is None:
+    elif work := _whole(values.get("num_ops")):
+        if reading.assumed.flops is None and not node.duration_micros:
             reading.fault(here, f"has {work} operations and no duration: give flops=")
-        seconds = work / (reading.assumed.flops or 1.0)
+        seconds = work / reading.assumed.flops if reading.assumed.flops else seconds
     if seconds > MOST_SECONDS:
         reading.fault(here, f"takes {seconds:.3g} s, more than {MOST_SECONDS:g}")
     return {"kind": "computation", "name": name, "rank": rank, "seconds": seconds, "stream": stream}
@@ -164,8 +176,7 @@ def _computation(
 
 def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, Any], name: str, here: str) -> int:
     """The node of a collective; the first rank that has it makes it, the others must agree."""
-    group = str(values.get("pg_name", "") or "")
-    group = "" if group == "0" else group
+    group = _group(values)
     size = _size(reading, values, here)
     key = ("collective", group, reading.of_group[rank, group])
     reading.of_group[rank, group] += 1
@@ -191,6 +202,12 @@ def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, An
         reading.fault(here, f"{kind} of {moved} bytes, but {there}")
     first["ranks"].append(rank)
     return number
+
+
+def _group(values: Mapping[str, Any]) -> str:
+    """The name of its group of ranks, empty for all of them."""
+    group = str(values.get("pg_name", "") or "")
+    return "" if group == "0" else group
 
 
 def _message(reading: _Reading, rank: int, sends: bool, values: Mapping[str, Any], name: str, here: str) -> int:
@@ -251,35 +268,74 @@ def _missing(reading: _Reading) -> None:
         )
 
 
-def _join(reading: _Reading) -> None:
-    """Give every node what it comes after, and name what waits for itself."""
-    before: list[set[int]] = [set() for _ in reading.nodes]
+def _folded(reading: _Reading) -> Folded:
+    """The classes of the ranks by what their files say."""
+    own: dict[int, list[int]] = {rank: [] for rank in reading.files}
+    looks: dict[int, list[Hashable]] = {rank: [] for rank in reading.files}
+    place: dict[tuple[int, int], int] = {}
+    for rank, one in reading.waits:
+        place[rank, one] = len(own[rank])
+        own[rank].append(reading.number[rank, one])
+    for (rank, one), deps in reading.waits.items():
+        node = reading.nodes[reading.number[rank, one]]
+        what = (node["seconds"], node["stream"]) if node["kind"] == "computation" else (
+            node["collective"], node["bytes"], node["group"], node["ranks"].index(rank) if
+            node["collective"] == "send" else 0)  # fmt: skip
+        looks[rank].append((*what, *(place.get((rank, dep), -1) for dep in deps)))
+    ranks_of = [node["ranks"] if node["kind"] == "operation" else [node["rank"]] for node in reading.nodes]
+    return folded(own, ranks_of, looks)
+
+
+def _join(reading: _Reading, alike: Folded) -> dict[int, set[int]]:
+    """What every node that stands for others comes after, by numbers; names what waits for itself."""
+    before: dict[int, set[int]] = {number: set() for number in alike.groups}
     for (rank, own), deps in reading.waits.items():
-        if (rank, own) not in reading.number:
+        number = reading.number[rank, own]
+        if alike.stands[number] != number:
             continue
         for one in deps:
             if (rank, one) in reading.number:
-                before[reading.number[rank, own]].add(reading.number[rank, one])
+                before[number].add(alike.stands[reading.number[rank, one]])
             else:
                 here = f"{reading.files[rank]}, node {own}"
                 reading.fault(here, f"depends on node {one}, which is not in this file")
-    for cycle in cycles([sorted(row) for row in before]):
+    place = {number: i for i, number in enumerate(before)}
+    for cycle in cycles([sorted(place[k] for k in row) for row in before.values()]):
         more = f" and {len(cycle) - SHOWN} more" if len(cycle) > SHOWN else ""
-        told = "; ".join(reading.place[i] for i in cycle[:SHOWN]) + more
-        reading.fault(reading.place[cycle[0]], f"waits for itself: {told}")
-    for node, row in zip(reading.nodes, before, strict=True):
-        node["after"] = [reading.nodes[i]["name"] for i in sorted(row)]
+        names = [reading.place[number] for number, i in place.items() if i in set(cycle[:SHOWN])]
+        reading.fault(names[0], f"waits for itself: {'; '.join(names)}{more}")
+    return before
 
 
-def _sorted(reading: _Reading) -> list[dict[str, Any]]:
-    """The nodes in the order of issue: each behind what it comes after, else by its turn in its file."""
-    number = {node["name"]: i for i, node in enumerate(reading.nodes)}
-    before = [[number[name] for name in node["after"]] for node in reading.nodes]
-    return [reading.nodes[i] for i in ordered(before, [float(turn) for turn in reading.turn])]
+def _quotient(reading: _Reading, alike: Folded, before: dict[int, set[int]]) -> dict[str, Any]:
+    """Nodes of the classes in the order of issue: each behind what it comes after, else by its turn in its file."""
+    numbers = list(before)
+    place = {number: i for i, number in enumerate(numbers)}
+    rows = [sorted(place[k] for k in before[number]) for number in numbers]
+    order = ordered(rows, [float(reading.turn[number]) for number in numbers])
+    first = {rank: one[0] for one in alike.classes for rank in one}
+    among: dict[tuple[tuple[int, ...], ...], int] = {}
+    found = []
+    for i in order:
+        node = reading.nodes[numbers[i]]
+        node["after"] = [reading.nodes[numbers[k]]["name"] for k in rows[i]]
+        if node["kind"] == "operation" and len(alike.classes) < len(first):
+            table = tuple(alike.groups[numbers[i]])
+            node["ranks"] = list(dict.fromkeys(first[rank] for rank in node["ranks"]))
+            if all(len(group) == node["group"] for group in table):  # else some of its ranks have no file
+                node["among"] = among.setdefault(table, len(among))
+        found.append(node)
+    if len(alike.classes) == len(first):
+        return {"nodes": found}
+    return {"classes": alike.classes, "groups": list(among), "nodes": found}
 
 
-def _notes(reading: _Reading) -> list[str]:
+def _notes(reading: _Reading, alike: Folded) -> list[str]:
     notes = list(reading.notes)
+    if len(alike.classes) < len(reading.files):
+        notes.append(f"{len(reading.files)} ranks are {len(alike.classes)} classes of ranks that are alike")
+    if reading.alone:
+        notes.append(f"{reading.alone} collectives of groups of one rank move nothing")
     if reading.other:
         told = ", ".join(f"{many} {kind}" for kind, many in reading.other.most_common())
         notes.append(f"Nodes of kinds that are not understood keep their place and duration: {told}")
