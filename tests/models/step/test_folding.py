@@ -17,7 +17,7 @@ from synth.options import RunOptions
 from synth_models.step.bounds.strongest import strongest
 from synth_models.step.check.replay import check_step
 from synth_models.step.instance import StepInstance, size
-from synth_models.step.parts import traces as reader
+from synth_models.step.parts import reading as reader
 from synth_models.step.parts.folding import Folded
 from synth_models.step.references.longest_tail import solve
 from synth_models.step.views.chakra import traces

@@ -11,9 +11,7 @@ own.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,66 +20,23 @@ from synth.errors import Fault, InputError
 from synth.exchange.chakra.messages import COLL, COLLECTIVE_NUMBERS, COMP, RECV, SEND, read_messages
 from synth.instance import parse_json
 from synth.text.input_file import InputFile
-from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS, SHOWN
-from synth_models.step.parts.folding import Folded, folded
-from synth_models.step.parts.order import cycles, ordered
+from synth_models.step.instance import MOST_BYTES, MOST_SECONDS
+from synth_models.step.parts.reading import MOST_READ, Assumed, Reading, finished, message
 
 KINDS = {0: "invalid", 1: "metadata", 2: "memory load", 3: "memory store", 8: "storage", 9: "batch", 10: "checkpoint"}
 COLLECTIVES: dict[int | None, str] = {COLLECTIVE_NUMBERS[name]: name for name in
                ("allreduce", "allgather", "broadcast", "alltoall", "reduce_scatter")}  # fmt: skip
 NEGATIVE = 1 << 63
-MOST_READ = 1 << 20  # nodes of all ranks
-
-
-@dataclass(frozen=True)
-class Assumed:
-    """What a trace may not say: ``groups``: ranks by name; ``size``: of a group that is not named there; ``flops``:
-    operations a second of a rank; ``link``: the one class of links."""
-
-    groups: Mapping[str, list[int]]
-    size: int | None
-    flops: float | None
-    link: str
-
-
-@dataclass
-class _Reading:
-    """Nodes by number, where each stands, and all that is wrong. ``waits``: what each comes after, as places."""
-
-    files: dict[int, str]
-    assumed: Assumed
-    nodes: list[dict[str, Any]] = field(default_factory=list)
-    place: list[str] = field(default_factory=list)
-    turn: list[int] = field(default_factory=list)  # in the order of its file
-    number: dict[tuple[int, int], int] = field(default_factory=dict)  # (rank, id): node
-    waits: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    of_group: Counter[tuple[int, str]] = field(default_factory=Counter)
-    met: dict[tuple[Any, ...], int] = field(default_factory=dict)  # collective or message: node
-    alone: int = 0  # collectives of one rank
-    other: Counter[str] = field(default_factory=Counter)
-    faults: list[Fault] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def fault(self, place: str, words: str) -> None:
-        self.faults.append(Fault(place, words))
 
 
 def trace_nodes(prefix: Path, assumed: Assumed) -> tuple[dict[str, Any], list[str]]:
     """The nodes of all files, with the classes of ranks that are alike, and what was assumed, in words. ``prefix``: the
     beginning of the files' names, or one file. Raises :class:`InputError` naming nodes and files."""
     files = _files(prefix)
-    reading = _Reading({rank: path.name for rank, path in files.items()}, assumed)
+    reading = Reading({rank: path.name for rank, path in files.items()}, assumed)
     for rank, path in files.items():
         _read_file(reading, rank, InputFile(path).data)
-    _missing(reading)
-    alike = _folded(reading)
-    before = _join(reading, alike)
-    if reading.faults:
-        raise InputError(reading.faults, str(prefix))
-    raw = _quotient(reading, alike, before)
-    if len(raw["nodes"]) > MOST_NODES:
-        raise InputError(f"has {len(raw['nodes'])} nodes of classes of ranks, more than {MOST_NODES}", str(prefix))
-    return raw, _notes(reading, alike)
+    return finished(reading, str(prefix))
 
 
 def read_groups(file: InputFile | None) -> dict[str, list[int]]:
@@ -113,7 +68,7 @@ def _files(prefix: Path) -> dict[int, Path]:
     return dict(sorted(found))
 
 
-def _read_file(reading: _Reading, rank: int, data: bytes) -> None:
+def _read_file(reading: Reading, rank: int, data: bytes) -> None:
     file = reading.files[rank]
     messages = read_messages(BytesIO(data), len(data))
     try:
@@ -131,32 +86,24 @@ def _read_file(reading: _Reading, rank: int, data: bytes) -> None:
         raise InputError(f"has more than {MOST_READ} nodes with the ranks before it", file)
 
 
-def _read_node(reading: _Reading, rank: int, turn: int, node: Any, here: str) -> None:
+def _read_node(reading: Reading, rank: int, turn: int, node: Any, here: str) -> None:
     values = {one.name: getattr(one, kind) for one in node.attr if (kind := one.WhichOneof("value"))}
     name = f"{rank}.{node.id}"
     if node.type == COLL and len(reading.assumed.groups.get(_group(values), "  ")) == 1:
         reading.alone += 1
-        number = _add(reading, here, {"kind": "computation", "name": name, "rank": rank, "seconds": 0.0,
+        number = reading.add(here, {"kind": "computation", "name": name, "rank": rank, "seconds": 0.0,
                                       "stream": "other"})  # fmt: skip
     elif node.type == COLL and (kind := COLLECTIVES.get(_whole(values.get("comm_type", 0)))):
         number = _collective(reading, rank, kind, values, name, here)
     elif node.type in (SEND, RECV):
         number = _message(reading, rank, node.type == SEND, values, name, here)
     else:
-        number = _add(reading, here, _computation(reading, rank, node, values, name, here))
-    reading.number[rank, node.id] = number
-    if number == len(reading.turn):
-        reading.turn.append(turn)
-
-
-def _add(reading: _Reading, here: str, node: dict[str, Any]) -> int:
-    reading.nodes.append(node)
-    reading.place.append(here)
-    return len(reading.nodes) - 1
+        number = reading.add(here, _computation(reading, rank, node, values, name, here))
+    reading.keep(rank, node.id, turn, number)
 
 
 def _computation(
-    reading: _Reading, rank: int, node: Any, values: Mapping[str, Any], name: str, here: str
+    reading: Reading, rank: int, node: Any, values: Mapping[str, Any], name: str, here: str
 ) -> dict[str, Any]:
     seconds, stream = node.duration_micros / 1e6, "cpu" if values.get("is_cpu_op") is True else "compute"
     if node.duration_micros >= NEGATIVE:
@@ -174,7 +121,7 @@ def _computation(
     return {"kind": "computation", "name": name, "rank": rank, "seconds": seconds, "stream": stream}
 
 
-def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, Any], name: str, here: str) -> int:
+def _collective(reading: Reading, rank: int, kind: str, values: Mapping[str, Any], name: str, here: str) -> int:
     """The node of a collective; the first rank that has it makes it, the others must agree."""
     group = _group(values)
     size = _size(reading, values, here)
@@ -191,8 +138,8 @@ def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, An
     if moved > MOST_BYTES:
         reading.fault(here, f"leaves {moved} bytes at every rank, more than {MOST_BYTES}")
     if key not in reading.met:
-        reading.met[key] = _add(
-            reading, here, {"kind": "operation", "name": name, "collective": kind, "bytes": moved, "ranks": [rank],
+        reading.met[key] = reading.add(
+            here, {"kind": "operation", "name": name, "collective": kind, "bytes": moved, "ranks": [rank],
                             "group": members, "link": reading.assumed.link})  # fmt: skip
         return reading.met[key]
     number = reading.met[key]
@@ -210,30 +157,7 @@ def _group(values: Mapping[str, Any]) -> str:
     return "" if group == "0" else group
 
 
-def _message(reading: _Reading, rank: int, sends: bool, values: Mapping[str, Any], name: str, here: str) -> int:
-    """The node of a message, which its send and its receive share."""
-    peer, size = _whole(values.get("comm_dst" if sends else "comm_src")), _size(reading, values, here)
-    if peer is None or peer == rank or peer >= 1 << 20:
-        reading.fault(here, "has no other rank to meet (comm_dst of a send, comm_src of a receive)")
-        peer = rank + 1
-    ends = (rank, peer) if sends else (peer, rank)
-    tagged = (*ends, _whole(values.get("comm_tag")) or 0)
-    turn = reading.of_group[rank, f"{sends} {tagged}"]
-    reading.of_group[rank, f"{sends} {tagged}"] += 1
-    key = ("message", *tagged, turn)
-    if key not in reading.met:
-        reading.met[key] = _add(
-            reading, here, {"kind": "operation", "name": name, "collective": "send", "bytes": size, "ranks": [rank],
-                            "peer": peer, "group": 2, "link": reading.assumed.link})  # fmt: skip
-        return reading.met[key]
-    number = reading.met[key]
-    if reading.nodes[number]["bytes"] != size:
-        reading.fault(here, f"{size} bytes, but {reading.place[number]} has {reading.nodes[number]['bytes']}")
-    reading.nodes[number]["ranks"] = list(ends)
-    return number
-
-
-def _size(reading: _Reading, values: Mapping[str, Any], here: str) -> int:
+def _size(reading: Reading, values: Mapping[str, Any], here: str) -> int:
     size = _whole(values.get("comm_size"))
     if size is None or size > MOST_BYTES:
         reading.fault(here, "comm_size is missing, or no whole number of bytes that can be")
@@ -241,102 +165,15 @@ def _size(reading: _Reading, values: Mapping[str, Any], here: str) -> int:
     return size
 
 
+def _message(reading: Reading, rank: int, sends: bool, values: Mapping[str, Any], name: str, here: str) -> int:
+    """The node of a message."""
+    peer, size = _whole(values.get("comm_dst" if sends else "comm_src")), _size(reading, values, here)
+    if peer is None or peer == rank or peer >= 1 << 20:
+        reading.fault(here, "has no other rank to meet (comm_dst of a send, comm_src of a receive)")
+        peer = rank + 1
+    ends = (rank, peer) if sends else (peer, rank)
+    return message(reading, ends, sends, _whole(values.get("comm_tag")) or 0, size, name, here)
+
+
 def _whole(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
-
-
-def _missing(reading: _Reading) -> None:
-    """Note the ranks of groups that have no file, and name messages and collectives that a traced rank lacks."""
-    alone: dict[str, list[int]] = defaultdict(list)
-    for key, number in reading.met.items():
-        node = reading.nodes[number]
-        group = key[1] if key[0] == "collective" else ""
-        peer = node.pop("peer", None)
-        named = [node["ranks"][0], peer] if peer is not None else reading.assumed.groups.get(group) or (
-            list(reading.files) if not group else node["ranks"])  # fmt: skip
-        lacking = [rank for rank in named if rank in reading.files and rank not in node["ranks"]]
-        if lacking:
-            files = ", ".join(reading.files[rank] for rank in lacking[:SHOWN])
-            reading.fault(reading.place[number], f"nothing in {files} meets it")
-        if len(node["ranks"]) < node["group"]:
-            alone["messages" if peer is not None else f"group {group}" if group else "all ranks"].append(number)
-    for words, numbers in alone.items():
-        first = reading.nodes[numbers[0]]
-        reading.notes.append(
-            f"Of {words} ({first['group']} ranks) {len(first['ranks'])} traced: "
-            "the others are taken to come when these do"
-        )
-
-
-def _folded(reading: _Reading) -> Folded:
-    """The classes of the ranks by what their files say."""
-    own: dict[int, list[int]] = {rank: [] for rank in reading.files}
-    looks: dict[int, list[Hashable]] = {rank: [] for rank in reading.files}
-    place: dict[tuple[int, int], int] = {}
-    for rank, one in reading.waits:
-        place[rank, one] = len(own[rank])
-        own[rank].append(reading.number[rank, one])
-    for (rank, one), deps in reading.waits.items():
-        node = reading.nodes[reading.number[rank, one]]
-        what = (node["seconds"], node["stream"]) if node["kind"] == "computation" else (
-            node["collective"], node["bytes"], node["group"], node["ranks"].index(rank) if
-            node["collective"] == "send" else 0)  # fmt: skip
-        looks[rank].append((*what, *(place.get((rank, dep), -1) for dep in deps)))
-    ranks_of = [node["ranks"] if node["kind"] == "operation" else [node["rank"]] for node in reading.nodes]
-    return folded(own, ranks_of, looks)
-
-
-def _join(reading: _Reading, alike: Folded) -> dict[int, set[int]]:
-    """What every node that stands for others comes after, by numbers; names what waits for itself."""
-    before: dict[int, set[int]] = {number: set() for number in alike.groups}
-    for (rank, own), deps in reading.waits.items():
-        number = reading.number[rank, own]
-        if alike.stands[number] != number:
-            continue
-        for one in deps:
-            if (rank, one) in reading.number:
-                before[number].add(alike.stands[reading.number[rank, one]])
-            else:
-                here = f"{reading.files[rank]}, node {own}"
-                reading.fault(here, f"depends on node {one}, which is not in this file")
-    place = {number: i for i, number in enumerate(before)}
-    for cycle in cycles([sorted(place[k] for k in row) for row in before.values()]):
-        more = f" and {len(cycle) - SHOWN} more" if len(cycle) > SHOWN else ""
-        names = [reading.place[number] for number, i in place.items() if i in set(cycle[:SHOWN])]
-        reading.fault(names[0], f"waits for itself: {'; '.join(names)}{more}")
-    return before
-
-
-def _quotient(reading: _Reading, alike: Folded, before: dict[int, set[int]]) -> dict[str, Any]:
-    """Nodes of the classes in the order of issue: each behind what it comes after, else by its turn in its file."""
-    numbers = list(before)
-    place = {number: i for i, number in enumerate(numbers)}
-    rows = [sorted(place[k] for k in before[number]) for number in numbers]
-    order = ordered(rows, [float(reading.turn[number]) for number in numbers])
-    first = {rank: one[0] for one in alike.classes for rank in one}
-    among: dict[tuple[tuple[int, ...], ...], int] = {}
-    found = []
-    for i in order:
-        node = reading.nodes[numbers[i]]
-        node["after"] = [reading.nodes[numbers[k]]["name"] for k in rows[i]]
-        if node["kind"] == "operation" and len(alike.classes) < len(first):
-            table = tuple(alike.groups[numbers[i]])
-            node["ranks"] = list(dict.fromkeys(first[rank] for rank in node["ranks"]))
-            if all(len(group) == node["group"] for group in table):  # else some of its ranks have no file
-                node["among"] = among.setdefault(table, len(among))
-        found.append(node)
-    if len(alike.classes) == len(first):
-        return {"nodes": found}
-    return {"classes": alike.classes, "groups": list(among), "nodes": found}
-
-
-def _notes(reading: _Reading, alike: Folded) -> list[str]:
-    notes = list(reading.notes)
-    if len(alike.classes) < len(reading.files):
-        notes.append(f"{len(reading.files)} ranks are {len(alike.classes)} classes of ranks that are alike")
-    if reading.alone:
-        notes.append(f"{reading.alone} collectives of groups of one rank move nothing")
-    if reading.other:
-        told = ", ".join(f"{many} {kind}" for kind, many in reading.other.most_common())
-        notes.append(f"Nodes of kinds that are not understood keep their place and duration: {told}")
-    return notes
