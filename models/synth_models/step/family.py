@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, rooms
+from synth.family import Family, Page, rooms
 from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_int
 
@@ -17,6 +17,10 @@ FAMILY = Family(
     **rooms("synth_models.step", "StepInstance", "StepKeys", "check_step", suited="instance:suited",
             size="instance:size", what_if="parts.changes:what_if", traces="views.chakra:traces",
             from_table="views.from_table:from_table"),
+    more_pages=(
+        Page("step", "Whole training steps, and what better communication could buy",
+             "AICB (SimAI), DeepSeek's profile (2025), symbolic_tensor_graph", "synth_papers.step.page:reproduce"),
+    ),
     published=("issued", "longest_tail"),
     in_use=("issued",),
     seedless=("issued", "longest_tail"),

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
+from synth_models.step.parts.classes import class_faults
 from synth_models.step.parts.order import cycles
 
 TICKS = 10**12  # a second
@@ -29,6 +30,7 @@ SHOWN = 8  # nodes of a cycle that a fault names
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}$")]
 Rank = Annotated[int, Field(ge=0, lt=1 << 20)]
+Ranks = Annotated[tuple[Rank, ...], Field(min_length=1)]
 After = Annotated[tuple[Name, ...], Field(max_length=MOST_NODES)]
 Duration = Annotated[float, Field(ge=0, le=MOST_SECONDS), Unit("s")]
 Kind = Literal["allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "send"]
@@ -59,16 +61,18 @@ class Operation(Part):
     ``bytes``: the whole buffer: what an allgather leaves at every rank, what a rank contributes to a reduce_scatter or
     allreduce, sends in an alltoall, and the message of a broadcast or send. ``group``: the ranks that take part, where
     those listed stand for more that are alike. ``seconds``: its duration, where it was measured; it is then given.
+    ``among``: where ranks stand for classes, which of the instance's ``groups`` run it, each by itself.
     """
 
     kind: Literal["operation"] = "operation"
     name: Name
     collective: Kind
     bytes: Annotated[int, Field(ge=0, le=MOST_BYTES), Unit("bytes")]
-    ranks: Annotated[tuple[Rank, ...], Field(min_length=1)]
+    ranks: Ranks
     link: Name
     group: Annotated[int, Field(ge=2, le=1 << 20)] | None = None
     seconds: Duration | None = None
+    among: Annotated[int, Field(ge=0)] | None = None
     after: After = ()
 
     @property
@@ -82,11 +86,14 @@ Node = Annotated[Computation | Operation, Field(discriminator="kind")]
 
 class StepInstance(Instance):
     """Put ``nodes`` in order and in time, so that the last ends as early as possible. The nodes stand in the order in
-    which the program issues them. Each rank stands for ``alike`` ranks that do the same at the same time."""
+    which the program issues them. Each rank stands for ``alike`` ranks that do the same at the same time, or the first
+    of each of the ``classes`` for all of it; of a send's ``groups`` the first rank sends to the second."""
 
     family: Literal["step"] = "step"
     links: Annotated[tuple[LinkClass, ...], Field(max_length=64)] = ()
     alike: Annotated[int, Field(ge=1, le=1 << 20)] = 1
+    classes: Annotated[tuple[Ranks, ...], Field(max_length=MOST_NODES)] = ()
+    groups: Annotated[tuple[tuple[Ranks, ...], ...], Field(max_length=MOST_NODES)] = ()
     nodes: Annotated[tuple[Node, ...], Field(min_length=1, max_length=MOST_NODES)]
 
     @classmethod
@@ -98,7 +105,8 @@ class StepInstance(Instance):
         if not isinstance(links, (list, tuple)) or not all(isinstance(name, str) for name in names):
             return []
         known = [one for one in links if isinstance(one, dict)]
-        return [*_faults(rows, [one.get("name") for one in known]), *_too_long(rows, known)]
+        found = [*_faults(rows, [one.get("name") for one in known]), *_too_long(rows, known)]
+        return [*found, *class_faults(raw, rows)]
 
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
@@ -129,7 +137,7 @@ def ranks_of(instance: StepInstance) -> list[int]:
 
 def size(instance: StepInstance) -> int:
     """How many ranks take part, alike ones counted."""
-    return len(ranks_of(instance)) * instance.alike
+    return sum(map(len, instance.classes)) or len(ranks_of(instance)) * instance.alike
 
 
 def suited(instance: StepInstance, method: str) -> bool:

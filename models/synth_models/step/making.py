@@ -13,9 +13,12 @@ from synth.making import Count, Keys, Listed, Positive, Rate, Seconds, plain_nam
 from synth.text.input_file import InputFile
 from synth_models.step.instance import MOST_NODES, StepInstance
 from synth_models.step.parts.changes import changed
+from synth_models.step.parts.goal import goal_nodes
+from synth_models.step.parts.kineto import kineto_nodes
 from synth_models.step.parts.pipelines import pipeline
 from synth_models.step.parts.profiles import kernel_nodes, workload_nodes
-from synth_models.step.parts.traces import Assumed, read_groups, trace_nodes
+from synth_models.step.parts.reading import Assumed
+from synth_models.step.parts.traces import read_groups, trace_nodes
 from synth_models.step.parts.training import training_nodes
 from synth_models.step.parts.written import read_written
 
@@ -29,6 +32,7 @@ class StepKeys(Keys):
     examples = (
         "stages=4 microbatches=8 schedule=1f1b",
         "file=STEP.toml",
+        "file=KINETO.json bandwidth=50GB/s",
         "kernels=KERNELS.csv",
         "workloads=AICB.csv workload=GPT13B group=8 bandwidth=300GB/s latency=2us",
         "traces=TRACE groups=GROUPS.json bandwidth=50GB/s",
@@ -40,7 +44,9 @@ class StepKeys(Keys):
         None, description="1f1b (default); gpipe: all forward first; zb: weight gradients apart"
     )
     forward: Seconds | None = Field(None, description="seconds of a forward pass (default 1 ms; backward: twice)")
-    file: InputFile | None = Field(None, description="TOML: layers, their sizes, links, tp, pp, dp and ep")
+    file: InputFile | None = Field(
+        None, description="TOML of layers and links; *.json of PyTorch's profiler (Kineto), a rank; *.goal"
+    )
     kernels: InputFile | None = Field(None, description="CSV of kernels: stream,start_us,dur_us,class,kernel")
     workloads: InputFile | None = Field(None, description="CSV of AICB workloads, compute and collectives by phase")
     workload: str | None = Field(None, description="the beginning of a name in that table, or a part of it")
@@ -89,10 +95,17 @@ def _pipeline(keys: StepKeys) -> Made:
 
 def _written(keys: StepKeys) -> Made:
     assert keys.file is not None
+    name = plain_name(keys.file.stem)
+    if keys.file.path.suffix == ".json":
+        nodes, notes = kineto_nodes(keys.file, "net")
+        return {"links": [_link(keys)], "nodes": nodes}, name, notes
+    if keys.file.path.suffix == ".goal":
+        raw, notes = goal_nodes(keys.file, "net")
+        return {"links": [_link(keys)], **raw}, name, notes
     step = read_written(keys.file)
     links = [{"name": key, **port.model_dump()} for key, port in step.links.items()]
     alike = step.parallel.tp * step.parallel.dp
-    return {"links": links, "alike": alike, "nodes": training_nodes(step)}, plain_name(keys.file.stem), []
+    return {"links": links, "alike": alike, "nodes": training_nodes(step)}, name, []
 
 
 def _kernels(keys: StepKeys) -> Made:
@@ -111,8 +124,8 @@ def _workload(keys: StepKeys) -> Made:
 def _traces(keys: StepKeys) -> Made:
     assert keys.traces is not None
     assumed = Assumed(read_groups(keys.groups), keys.group, keys.flops, "net")
-    nodes, notes = trace_nodes(keys.traces.path, assumed)
-    return {"links": [_link(keys)], "nodes": nodes}, plain_name(keys.traces.name.removesuffix(".et")), notes
+    raw, notes = trace_nodes(keys.traces.path, assumed)
+    return {"links": [_link(keys)], **raw}, plain_name(keys.traces.name.removesuffix(".et")), notes
 
 
 def _link(keys: StepKeys) -> dict[str, Any]:
@@ -125,7 +138,7 @@ def _changed(keys: StepKeys) -> Made:
     assert keys.step is not None
     step = parse(parse_json(keys.step.data, str(keys.step)), StepInstance, str(keys.step))
     raw = changed(step.model_dump(mode="json"), keys.what_if or "", str(keys.step))
-    return {key: raw[key] for key in ("links", "alike", "nodes")}, f"{step.name}-what-if", []
+    return {key: raw[key] for key in ("links", "alike", "classes", "groups", "nodes")}, f"{step.name}-what-if", []
 
 
 _MADE: dict[str, Callable[[StepKeys], Made]] = {

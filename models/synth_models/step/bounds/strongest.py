@@ -1,24 +1,22 @@
 """Method ``bound``: the longest path, and the work of every stream and port between its heads and its tails.
 
 For a place and moments r and q, all nodes on it whose head (longest path before) is at least r and whose tail (after)
-is at least q run one at a time: the end is at least r + their work + q. Every r is tried, at most :data:`MOST_HEADS`
-of a place, with all q: O(heads * nodes log nodes).
+is at least q run one at a time: the end is at least r + their work + q. The best r and q of a place are found in
+O(nodes log nodes).
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections import defaultdict
 from typing import Any
-
-import numpy as np
 
 from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.step.instance import TICKS, StepInstance
 from synth_models.step.parts.order import ordered
 from synth_models.step.parts.prices import least
-
-MOST_HEADS = 2000
 
 
 def solve(instance: StepInstance, options: RunOptions) -> Outcome:
@@ -64,17 +62,28 @@ def _served(instance: StepInstance) -> dict[tuple[str, int, str], list[int]]:
 
 
 def _window(heads: list[int], works: list[int], tails: list[int]) -> tuple[int, list[int]]:
-    """The best r + work + q of one place, and the nodes inside."""
-    head, work, tail = (np.array(rows, dtype=np.int64) for rows in (heads, works, tails))
-    by_tail = np.argsort(-tail, kind="stable")
-    moments = np.unique(head)
-    if len(moments) > MOST_HEADS:
-        moments = moments[np.linspace(0, len(moments) - 1, MOST_HEADS).astype(np.int64)]
-    best, members = -1, np.zeros(0, dtype=np.int64)
-    for moment in moments.tolist():
-        inside = by_tail[head[by_tail] >= moment]
-        ends = moment + np.cumsum(work[inside]) + tail[inside]
-        most = int(ends.argmax())
-        if ends[most] > best:
-            best, members = int(ends[most]), inside[: most + 1]
-    return best, members.tolist()
+    """The best r + work + q of one place, and the nodes inside: the end when nodes may be interrupted and whichever of
+    those that have come has the longest tail is served (Jackson's preemptive schedule; Carlier 1982)."""
+    coming = sorted(range(len(heads)), key=heads.__getitem__)
+    left, waiting = list(works), list[tuple[int, int]]()
+    now, came, best, critical = 0, 0, -1, 0
+    while came < len(coming) or waiting:
+        if not waiting:
+            now = max(now, heads[coming[came]])
+        while came < len(coming) and heads[coming[came]] <= now:
+            heapq.heappush(waiting, (-tails[coming[came]], coming[came]))
+            came += 1
+        node = waiting[0][1]
+        until = heads[coming[came]] if came < len(coming) else now + left[node]
+        if now + left[node] > until:
+            left[node] -= until - now
+            now = until
+            continue
+        heapq.heappop(waiting)
+        now += left[node]
+        if now + tails[node] > best:
+            best, critical = now + tails[node], tails[node]
+    inside = [node for node in coming if tails[node] >= critical]
+    behind = list(itertools.accumulate(works[node] for node in reversed(inside)))[::-1]
+    first = max(range(len(inside)), key=lambda k: heads[inside[k]] + behind[k])
+    return best, inside[first:]

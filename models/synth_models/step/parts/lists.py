@@ -4,43 +4,66 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from synth_models.step.instance import StepInstance
 from synth_models.step.parts.order import followers
 
 
+@dataclass
+class _Ready:
+    """What could start now, by priority. ``waits``: how many each node still waits for; keys: what takes no time first,
+    then falling priority, then the number."""
+
+    behind: list[list[int]]
+    waits: list[int]
+    long: Sequence[int]
+    priority: Sequence[float]
+    keys: list[tuple[bool, float, int]]
+
+    def ended(self, node: int) -> None:
+        """Let those start that waited for this node last."""
+        for other in self.behind[node]:
+            self.waits[other] -= 1
+            if not self.waits[other]:
+                self.add(other)
+
+    def add(self, node: int) -> None:
+        heapq.heappush(self.keys, (self.long[node] > 0, -self.priority[node], node))
+
+
 def scheduled(instance: StepInstance, long: Sequence[int], priority: Sequence[float]) -> list[int]:
     """The start of every node in picoseconds. Whenever something ends, those that are ready start in falling
-    priority, as far as all their places are free."""
-    count = len(long)
-    waits = [len(row) for row in instance.before]
-    behind = followers(instance.before)
-    start, taken = [0] * count, set[tuple[str, int, str]]()
-    parked: dict[tuple[str, int, str], list[tuple[float, int]]] = {}
-    ready = [(-priority[node], node) for node in range(count) if not waits[node]]
-    heapq.heapify(ready)
+    priority, as far as all their places are free; what takes no time goes first, with all that it lets start."""
+    ready = _Ready(followers(instance.before), [len(row) for row in instance.before], long, priority, [])
+    start, taken = [0] * len(long), set[tuple[str, int, str]]()
+    parked: dict[tuple[str, int, str], list[tuple[bool, float, int]]] = {}
     running: list[tuple[int, int]] = []
     now = 0
-    while ready or running:
-        while ready:
-            key = heapq.heappop(ready)
-            held = next((place for place in instance.places[key[1]] if place in taken), None)
+    for node in [node for node, many in enumerate(ready.waits) if not many]:
+        ready.add(node)
+    while ready.keys or running:
+        while ready.keys:
+            key = heapq.heappop(ready.keys)
+            node = key[2]
+            held = next((place for place in instance.places[node] if place in taken), None)
             if held is not None:
                 heapq.heappush(parked.setdefault(held, []), key)
                 continue
-            start[key[1]] = now
-            taken.update(instance.places[key[1]])
-            heapq.heappush(running, (now + long[key[1]], key[1]))
-        now = running[0][0]
+            start[node] = now
+            if long[node]:
+                taken.update(instance.places[node])
+                heapq.heappush(running, (now + long[node], node))
+            else:
+                ready.ended(node)
+        now = running[0][0] if running else now
         while running and running[0][0] == now:
             _, node = heapq.heappop(running)
             taken.difference_update(instance.places[node])
-            for key in [key for place in instance.places[node] for key in parked.pop(place, ())]:
-                heapq.heappush(ready, key)
-            for other in behind[node]:
-                waits[other] -= 1
-                if not waits[other]:
-                    heapq.heappush(ready, (-priority[other], other))
+            for place in instance.places[node]:
+                for key in parked.pop(place, ()):
+                    heapq.heappush(ready.keys, key)
+            ready.ended(node)
     return start
 
 

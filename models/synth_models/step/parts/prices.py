@@ -9,6 +9,7 @@ ports, so each of its phases costs one latency. ``ring``: NCCL's, a latency a st
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from synth_models.step.instance import TICKS, Computation, LinkClass, Operation, StepInstance
 
@@ -26,7 +27,7 @@ def by_algorithm(operation: Operation, link: LinkClass, algorithm: str) -> int:
     """Duration of the collective by one of :data:`ALGORITHMS`. A broadcast by ``direct`` is a scatter followed by an
     allgather; by ``ring`` it is scattered and passed on around the ring."""
     if operation.seconds is not None:
-        return round(Fraction(operation.seconds) * TICKS)
+        return _given(operation.seconds)
     n, rate, latency = operation.size, Fraction(link.bandwidth), Fraction(link.latency)
     moved = share(operation)
     if operation.collective == "send":
@@ -54,7 +55,7 @@ def quickest(instance: StepInstance) -> list[int]:
 def durations(instance: StepInstance, algorithms: list[str]) -> list[int]:
     """The duration of every node, a collective's by its algorithm."""
     return [
-        round(Fraction(node.seconds) * TICKS)
+        _given(node.seconds)
         if isinstance(node, Computation)
         else by_algorithm(node, instance.link_of[node.link], algorithm)
         for node, algorithm in zip(instance.nodes, algorithms, strict=True)
@@ -67,9 +68,15 @@ def least(instance: StepInstance, busy: bool = False) -> list[int]:
     found = []
     for node in instance.nodes:
         if node.seconds is not None:
-            found.append(round(Fraction(node.seconds) * TICKS))
+            found.append(_given(node.seconds))
             continue
         link = instance.link_of[node.link]
         exact = (share(node) / Fraction(link.bandwidth) + (0 if busy else Fraction(link.latency))) * TICKS
         found.append(exact.numerator // exact.denominator)
     return found
+
+
+@lru_cache(1 << 16)
+def _given(seconds: float) -> int:
+    """A stated duration in picoseconds."""
+    return round(Fraction(seconds) * TICKS)

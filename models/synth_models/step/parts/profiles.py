@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import heapq
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from synth.errors import Fault, InputError
-from synth.text.csv import MOST_FAULTS, choice_cell, typed_rows, whole_cell
+from synth.errors import InputError
+from synth.text.csv import choice_cell, typed_rows, whole_cell
 from synth.text.input_file import InputFile
 from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS
 
@@ -19,6 +17,7 @@ SUMS = ("file", "compute_fwd_ms", "compute_input_grad_ms", "compute_weight_grad_
         "count")  # fmt: skip
 COMMUNICATION = "27"  # the stream of DeepSeek's profile on which all communication runs
 PHASES = {"fwd": "compute_fwd_ms", "ig": "compute_input_grad_ms", "wg": "compute_weight_grad_ms"}
+LATEST = 1e12  # us
 MOST_KERNELS = 4 * MOST_NODES
 MOST_SUMMED = MOST_NODES // 2 - 4
 NAMES = {"ALLREDUCE": "allreduce", "ALLGATHER": "allgather", "REDUCESCATTER": "reduce_scatter",
@@ -61,23 +60,10 @@ def kernel_nodes(file: InputFile) -> dict[str, Any]:
 
 def _kernels(file: InputFile) -> list[tuple[float, float, str]]:
     """Begin and end in microseconds and the stream of every kernel, in the order of time."""
-    faults, read = list[Fault](), list[tuple[float, float, str]]()
-    for line, row in _rows(file, KERNELS):
-        try:
-            at, long = float(row["start_us"]), float(row["dur_us"])
-        except ValueError:
-            at, long = 0.0, -1.0
-        if len(faults) == MOST_FAULTS:
-            faults.append(Fault("", f"{MOST_FAULTS:,} faults and more: line {line} and what follows was not read"))
-            break
-        if not (0 <= at < 1e12 and 0 <= long < 1e12):
-            faults.append(Fault(f"line {line}", "start_us and dur_us must be numbers that are not negative"))
-        read.append((at, at + long, row["stream"]))
-    if not read:
-        raise InputError("has no kernels", str(file))
-    if faults:
-        raise InputError(faults, str(file))
-    return sorted(read)
+    columns: dict[str, Callable[[str], Any]] = dict.fromkeys(("start_us", "dur_us"), _microseconds)
+    columns |= {"stream": str, "class": str, "kernel": str}
+    rows = typed_rows(file, columns, KERNELS, "kernel", most=MOST_KERNELS)
+    return sorted((row["start_us"], row["start_us"] + row["dur_us"], row["stream"]) for row in rows)
 
 
 def workload_nodes(file: InputFile, part: str, group: int) -> tuple[str, list[dict[str, Any]]]:
@@ -127,25 +113,17 @@ def _sums(file: InputFile) -> list[dict[str, Any]]:
     return typed_rows(file, columns, SUMS, "sum", wrong, "line")
 
 
+def _microseconds(text: str) -> float:
+    """A moment or a duration in us. Raises ``ValueError``."""
+    value = float(text)
+    if not 0 <= value < LATEST:
+        raise ValueError(f"must be in 0..{LATEST:g}")
+    return value
+
+
 def _milliseconds(text: str) -> float:
     """A duration in ms. Raises ``ValueError``."""
     value = float(text)
     if not 0 <= value <= 1e3 * MOST_SECONDS:
         raise ValueError(f"must be in 0..{1e3 * MOST_SECONDS:g}")
     return value
-
-
-def _rows(file: InputFile, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The number of every line and its cells; behind the last column anything may stand. Raises :class:`InputError`."""
-    reader = csv.DictReader(io.StringIO(file.text))
-    try:
-        names = list(reader.fieldnames or ())
-        missing = [name for name in columns if names.count(name) != 1]
-        if missing:
-            raise InputError(f"must have one column {', '.join(missing)}", str(file))
-        for count, row in enumerate(reader):
-            if count == MOST_KERNELS:
-                raise InputError(f"has more than {MOST_KERNELS:,} rows, the most that are supported", str(file))
-            yield reader.line_num, {key: row.get(key) or "" for key in columns}
-    except csv.Error as error:
-        raise InputError(f"not valid CSV: line {reader.line_num}: {error}", str(file)) from None

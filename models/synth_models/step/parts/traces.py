@@ -1,18 +1,17 @@
 """Chakra execution traces in: ``PREFIX.<rank>.et``, a file a rank, as the nodes of a step.
 
 Kinds and attributes are those of Chakra's schema and what ASTRA-sim asks for (``Workload.cc`` at 0383c20, ``Ring.cc``
-at 019586d): a compute node takes ``duration_micros``, or ``num_ops`` over a rank's rate; a collective has
-``comm_type``, ``comm_size`` (of an allgather a rank's own share) and ``pg_name``, the group of ranks, all of them where
-it is empty or 0. The n-th collective of a group in every file is the same one; sends and receives meet by tag in their
-order. Nodes of other kinds keep their place and what they are said to take, on a stream of their own.
+at 019586d): a compute node takes ``num_ops`` over a rank's rate, where both are told, or ``duration_micros``; a
+collective has ``comm_type``, ``comm_size`` (of an allgather a rank's own share) and ``pg_name``, the group of ranks,
+all of them where it is empty or 0. The n-th collective of a group in every file is the same one; sends and receives
+meet by tag in their order. Nodes of other kinds keep their place and what they are said to take, on a stream of their
+own.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from synth.errors import Fault, InputError
 from synth.exchange.chakra.messages import COLL, COLLECTIVE_NUMBERS, COMP, RECV, SEND, read_messages
 from synth.instance import parse_json
 from synth.text.input_file import InputFile
-from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS, SHOWN
-from synth_models.step.parts.order import cycles, ordered
+from synth_models.step.instance import MOST_BYTES, MOST_SECONDS
+from synth_models.step.parts.reading import MOST_READ, Assumed, Reading, finished, message
 
 KINDS = {0: "invalid", 1: "metadata", 2: "memory load", 3: "memory store", 8: "storage", 9: "batch", 10: "checkpoint"}
 COLLECTIVES: dict[int | None, str] = {COLLECTIVE_NUMBERS[name]: name for name in
@@ -30,50 +29,14 @@ COLLECTIVES: dict[int | None, str] = {COLLECTIVE_NUMBERS[name]: name for name in
 NEGATIVE = 1 << 63
 
 
-@dataclass(frozen=True)
-class Assumed:
-    """What a trace may not say: ``groups``: ranks by name; ``size``: of a group that is not named there; ``flops``:
-    operations a second of a rank; ``link``: the one class of links."""
-
-    groups: Mapping[str, list[int]]
-    size: int | None
-    flops: float | None
-    link: str
-
-
-@dataclass
-class _Reading:
-    """Nodes by number, where each stands, and all that is wrong. ``waits``: what each comes after, as places."""
-
-    files: dict[int, str]
-    assumed: Assumed
-    nodes: list[dict[str, Any]] = field(default_factory=list)
-    place: list[str] = field(default_factory=list)
-    turn: list[int] = field(default_factory=list)  # in the order of its file
-    number: dict[tuple[int, int], int] = field(default_factory=dict)  # (rank, id): node
-    waits: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    of_group: Counter[tuple[int, str]] = field(default_factory=Counter)
-    met: dict[tuple[Any, ...], int] = field(default_factory=dict)  # collective or message: node
-    other: Counter[str] = field(default_factory=Counter)
-    faults: list[Fault] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def fault(self, place: str, words: str) -> None:
-        self.faults.append(Fault(place, words))
-
-
-def trace_nodes(prefix: Path, assumed: Assumed) -> tuple[list[dict[str, Any]], list[str]]:
-    """The nodes of all files, and what was assumed, in words. ``prefix``: the beginning of the files' names, or one
-    file. Raises :class:`InputError` naming nodes and files."""
+def trace_nodes(prefix: Path, assumed: Assumed) -> tuple[dict[str, Any], list[str]]:
+    """The nodes of all files, with the classes of ranks that are alike, and what was assumed, in words. ``prefix``: the
+    beginning of the files' names, or one file. Raises :class:`InputError` naming nodes and files."""
     files = _files(prefix)
-    reading = _Reading({rank: path.name for rank, path in files.items()}, assumed)
+    reading = Reading({rank: path.name for rank, path in files.items()}, assumed)
     for rank, path in files.items():
         _read_file(reading, rank, InputFile(path).data)
-    _missing(reading)
-    _join(reading)
-    if reading.faults:
-        raise InputError(reading.faults, str(prefix))
-    return _sorted(reading), _notes(reading)
+    return finished(reading, str(prefix))
 
 
 def read_groups(file: InputFile | None) -> dict[str, list[int]]:
@@ -82,14 +45,14 @@ def read_groups(file: InputFile | None) -> dict[str, list[int]]:
     good = isinstance(raw, dict)
     wrong = [name for name, ranks in raw.items() if not _are_ranks(ranks)] if good else []
     if not good or wrong:
-        told = [Fault(name, "must be ranks, each once, two at least") for name in wrong]
+        told = [Fault(name, "must be ranks, each once") for name in wrong]
         raise InputError(told or "groups are one JSON object of names and ranks", str(file))
     return dict(raw)
 
 
 def _are_ranks(ranks: Any) -> bool:
     whole = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < 1 << 20 for rank in ranks)
-    return whole and len(set(ranks)) == len(ranks) >= 2
+    return whole and len(set(ranks)) == len(ranks) >= 1
 
 
 def _files(prefix: Path) -> dict[int, Path]:
@@ -105,7 +68,7 @@ def _files(prefix: Path) -> dict[int, Path]:
     return dict(sorted(found))
 
 
-def _read_file(reading: _Reading, rank: int, data: bytes) -> None:
+def _read_file(reading: Reading, rank: int, data: bytes) -> None:
     file = reading.files[rank]
     messages = read_messages(BytesIO(data), len(data))
     try:
@@ -119,32 +82,28 @@ def _read_file(reading: _Reading, rank: int, data: bytes) -> None:
             _read_node(reading, rank, turn, node, here)
     except ValueError as error:
         reading.fault(file, str(error))
-    if len(reading.nodes) > MOST_NODES:
-        raise InputError(f"has more than {MOST_NODES} nodes with the ranks before it", file)
+    if len(reading.nodes) > MOST_READ:
+        raise InputError(f"has more than {MOST_READ} nodes with the ranks before it", file)
 
 
-def _read_node(reading: _Reading, rank: int, turn: int, node: Any, here: str) -> None:
+def _read_node(reading: Reading, rank: int, turn: int, node: Any, here: str) -> None:
     values = {one.name: getattr(one, kind) for one in node.attr if (kind := one.WhichOneof("value"))}
     name = f"{rank}.{node.id}"
-    if node.type == COLL and (kind := COLLECTIVES.get(_whole(values.get("comm_type", 0)))):
+    if node.type == COLL and len(reading.assumed.groups.get(_group(values), "  ")) == 1:
+        reading.alone += 1
+        number = reading.add(here, {"kind": "computation", "name": name, "rank": rank, "seconds": 0.0,
+                                      "stream": "other"})  # fmt: skip
+    elif node.type == COLL and (kind := COLLECTIVES.get(_whole(values.get("comm_type", 0)))):
         number = _collective(reading, rank, kind, values, name, here)
     elif node.type in (SEND, RECV):
         number = _message(reading, rank, node.type == SEND, values, name, here)
     else:
-        number = _add(reading, here, _computation(reading, rank, node, values, name, here))
-    reading.number[rank, node.id] = number
-    if number == len(reading.turn):
-        reading.turn.append(turn)
-
-
-def _add(reading: _Reading, here: str, node: dict[str, Any]) -> int:
-    reading.nodes.append(node)
-    reading.place.append(here)
-    return len(reading.nodes) - 1
+        number = reading.add(here, _computation(reading, rank, node, values, name, here))
+    reading.keep(rank, node.id, turn, number)
 
 
 def _computation(
-    reading: _Reading, rank: int, node: Any, values: Mapping[str, Any], name: str, here: str
+    reading: Reading, rank: int, node: Any, values: Mapping[str, Any], name: str, here: str
 ) -> dict[str, Any]:
     seconds, stream = node.duration_micros / 1e6, "cpu" if values.get("is_cpu_op") is True else "compute"
     if node.duration_micros >= NEGATIVE:
@@ -153,19 +112,18 @@ def _computation(
     elif node.type != COMP:
         stream = "other"
         reading.other["collective of another kind" if node.type == COLL else KINDS.get(node.type, "unknown")] += 1
-    elif not node.duration_micros and (work := _whole(values.get("num_ops"))):
-        if reading.assumed.flops is None:
+    elif work := _whole(values.get("num_ops")):
+        if reading.assumed.flops is None and not node.duration_micros:
             reading.fault(here, f"has {work} operations and no duration: give flops=")
-        seconds = work / (reading.assumed.flops or 1.0)
+        seconds = work / reading.assumed.flops if reading.assumed.flops else seconds
     if seconds > MOST_SECONDS:
         reading.fault(here, f"takes {seconds:.3g} s, more than {MOST_SECONDS:g}")
     return {"kind": "computation", "name": name, "rank": rank, "seconds": seconds, "stream": stream}
 
 
-def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, Any], name: str, here: str) -> int:
+def _collective(reading: Reading, rank: int, kind: str, values: Mapping[str, Any], name: str, here: str) -> int:
     """The node of a collective; the first rank that has it makes it, the others must agree."""
-    group = str(values.get("pg_name", "") or "")
-    group = "" if group == "0" else group
+    group = _group(values)
     size = _size(reading, values, here)
     key = ("collective", group, reading.of_group[rank, group])
     reading.of_group[rank, group] += 1
@@ -180,8 +138,8 @@ def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, An
     if moved > MOST_BYTES:
         reading.fault(here, f"leaves {moved} bytes at every rank, more than {MOST_BYTES}")
     if key not in reading.met:
-        reading.met[key] = _add(
-            reading, here, {"kind": "operation", "name": name, "collective": kind, "bytes": moved, "ranks": [rank],
+        reading.met[key] = reading.add(
+            here, {"kind": "operation", "name": name, "collective": kind, "bytes": moved, "ranks": [rank],
                             "group": members, "link": reading.assumed.link})  # fmt: skip
         return reading.met[key]
     number = reading.met[key]
@@ -193,30 +151,13 @@ def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, An
     return number
 
 
-def _message(reading: _Reading, rank: int, sends: bool, values: Mapping[str, Any], name: str, here: str) -> int:
-    """The node of a message, which its send and its receive share."""
-    peer, size = _whole(values.get("comm_dst" if sends else "comm_src")), _size(reading, values, here)
-    if peer is None or peer == rank or peer >= 1 << 20:
-        reading.fault(here, "has no other rank to meet (comm_dst of a send, comm_src of a receive)")
-        peer = rank + 1
-    ends = (rank, peer) if sends else (peer, rank)
-    tagged = (*ends, _whole(values.get("comm_tag")) or 0)
-    turn = reading.of_group[rank, f"{sends} {tagged}"]
-    reading.of_group[rank, f"{sends} {tagged}"] += 1
-    key = ("message", *tagged, turn)
-    if key not in reading.met:
-        reading.met[key] = _add(
-            reading, here, {"kind": "operation", "name": name, "collective": "send", "bytes": size, "ranks": [rank],
-                            "peer": peer, "group": 2, "link": reading.assumed.link})  # fmt: skip
-        return reading.met[key]
-    number = reading.met[key]
-    if reading.nodes[number]["bytes"] != size:
-        reading.fault(here, f"{size} bytes, but {reading.place[number]} has {reading.nodes[number]['bytes']}")
-    reading.nodes[number]["ranks"] = list(ends)
-    return number
+def _group(values: Mapping[str, Any]) -> str:
+    """The name of its group of ranks, empty for all of them."""
+    group = str(values.get("pg_name", "") or "")
+    return "" if group == "0" else group
 
 
-def _size(reading: _Reading, values: Mapping[str, Any], here: str) -> int:
+def _size(reading: Reading, values: Mapping[str, Any], here: str) -> int:
     size = _whole(values.get("comm_size"))
     if size is None or size > MOST_BYTES:
         reading.fault(here, "comm_size is missing, or no whole number of bytes that can be")
@@ -224,63 +165,15 @@ def _size(reading: _Reading, values: Mapping[str, Any], here: str) -> int:
     return size
 
 
+def _message(reading: Reading, rank: int, sends: bool, values: Mapping[str, Any], name: str, here: str) -> int:
+    """The node of a message."""
+    peer, size = _whole(values.get("comm_dst" if sends else "comm_src")), _size(reading, values, here)
+    if peer is None or peer == rank or peer >= 1 << 20:
+        reading.fault(here, "has no other rank to meet (comm_dst of a send, comm_src of a receive)")
+        peer = rank + 1
+    ends = (rank, peer) if sends else (peer, rank)
+    return message(reading, ends, sends, _whole(values.get("comm_tag")) or 0, size, name, here)
+
+
 def _whole(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
-
-
-def _missing(reading: _Reading) -> None:
-    """Note the ranks of groups that have no file, and name messages and collectives that a traced rank lacks."""
-    alone: dict[str, list[int]] = defaultdict(list)
-    for key, number in reading.met.items():
-        node = reading.nodes[number]
-        group = key[1] if key[0] == "collective" else ""
-        peer = node.pop("peer", None)
-        named = [node["ranks"][0], peer] if peer is not None else reading.assumed.groups.get(group) or (
-            list(reading.files) if not group else node["ranks"])  # fmt: skip
-        lacking = [rank for rank in named if rank in reading.files and rank not in node["ranks"]]
-        if lacking:
-            files = ", ".join(reading.files[rank] for rank in lacking[:SHOWN])
-            reading.fault(reading.place[number], f"nothing in {files} meets it")
-        if len(node["ranks"]) < node["group"]:
-            alone["messages" if peer is not None else f"group {group}" if group else "all ranks"].append(number)
-    for words, numbers in alone.items():
-        first = reading.nodes[numbers[0]]
-        reading.notes.append(
-            f"Of {words} ({first['group']} ranks) {len(first['ranks'])} traced: "
-            "the others are taken to come when these do"
-        )
-
-
-def _join(reading: _Reading) -> None:
-    """Give every node what it comes after, and name what waits for itself."""
-    before: list[set[int]] = [set() for _ in reading.nodes]
-    for (rank, own), deps in reading.waits.items():
-        if (rank, own) not in reading.number:
-            continue
-        for one in deps:
-            if (rank, one) in reading.number:
-                before[reading.number[rank, own]].add(reading.number[rank, one])
-            else:
-                here = f"{reading.files[rank]}, node {own}"
-                reading.fault(here, f"depends on node {one}, which is not in this file")
-    for cycle in cycles([sorted(row) for row in before]):
-        more = f" and {len(cycle) - SHOWN} more" if len(cycle) > SHOWN else ""
-        told = "; ".join(reading.place[i] for i in cycle[:SHOWN]) + more
-        reading.fault(reading.place[cycle[0]], f"waits for itself: {told}")
-    for node, row in zip(reading.nodes, before, strict=True):
-        node["after"] = [reading.nodes[i]["name"] for i in sorted(row)]
-
-
-def _sorted(reading: _Reading) -> list[dict[str, Any]]:
-    """The nodes in the order of issue: each behind what it comes after, else by its turn in its file."""
-    number = {node["name"]: i for i, node in enumerate(reading.nodes)}
-    before = [[number[name] for name in node["after"]] for node in reading.nodes]
-    return [reading.nodes[i] for i in ordered(before, [float(turn) for turn in reading.turn])]
-
-
-def _notes(reading: _Reading) -> list[str]:
-    notes = list(reading.notes)
-    if reading.other:
-        told = ", ".join(f"{many} {kind}" for kind, many in reading.other.most_common())
-        notes.append(f"Nodes of kinds that are not understood keep their place and duration: {told}")
-    return notes

@@ -1,0 +1,1 @@
+"""Training steps that others have published or generated: `synth reproduce step`."""
