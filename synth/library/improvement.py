@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from synth import api
-from synth.errors import InputError, SolverMissingError
+from synth.errors import InputError
 from synth.execution.pool import run_all
 from synth.execution.runs import Request, Run, expand, instance_file
 from synth.family import Family, defaults_for, get_family
@@ -185,7 +185,7 @@ class _Library:
         runs: dict[str, Run] = {}
         for one in requests:
             asked = replace(one, seeds=[self.plan.seed + turn], limits=[self.plan.limit_s * 2**turn])
-            with suppress(InputError, SolverMissingError):  # of a record made where there are other solvers
+            with suppress(InputError):  # of a record made where there are other solvers
                 for run in expand([instance], asked, scratch / row.sha256).runs():
                     runs.setdefault(_label(run), run)
         return [run for name, run in runs.items() if (row.sha256, name, self.plan.asked(turn)) not in self.tried]
