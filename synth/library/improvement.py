@@ -1,11 +1,12 @@
 """Runs that make a library better within a time budget, the widest gaps first; killed at any moment, they go on.
 
 An instance's turn comes by its gap, halved for every turn that it has had; what has no value or no bound counts as a
-gap of 1. In turn ``t`` run the family's default methods, ``composed`` and whatever made the best value and bound, with
-2^t times the first time limit and seed + t. A line for every run that ended goes into ``improved/tried.csv`` below the
-library's folder, so that whoever starts again goes on behind it. A record that is better lies below
-``improved/values`` or ``improved/bounds`` the moment its check has ended; :func:`collect` packs these and makes the
-library again. A shard has its instances by their hashes, and a list ``tried-I-of-N.csv``; every list counts for all.
+gap of 1, what is closed by a solver's word as 0. In turn ``t`` run the family's default methods, ``composed`` and
+whatever made the best value and bound, with 2^t times the first time limit and seed + t. A line for every run that
+ended goes into ``improved/tried.csv`` below the library's folder, so that whoever starts again goes on behind it. A
+record that is better lies below ``improved/values`` or ``improved/bounds`` the moment its check has ended;
+:func:`collect` packs these and makes the library again. A shard has its instances by their hashes, and a list
+``tried-I-of-N.csv``; every list counts for all.
 """
 
 from __future__ import annotations
@@ -114,11 +115,11 @@ class Step(NamedTuple):
 
 
 def better(rows: Iterable[Row], library: Path, plan: Plan) -> Iterator[Step]:
-    """Run what is open until the budget is spent or nothing is left to try; a :class:`Step` for every run. Raises
-    :class:`InputError` and ``OSError``; whatever ended before is kept."""
+    """Run what is open, or closed by a solver's word, until the budget is spent or nothing is left to try; a
+    :class:`Step` for every run. Raises :class:`InputError` and ``OSError``; whatever ended before is kept."""
     started = time.monotonic()
     state = _Library(library, plan)
-    queue = [(-gap_of(row), _tie(plan.seed, row), row, 0) for row in rows if row.status != "closed"]
+    queue = [(-gap_of(row), _tie(plan.seed, row), row, 0) for row in rows if not settled(row)]
     queue = [entry for entry in queue if plan.shard.has(entry[2]) and (entry[2].record or entry[2].bound_record)]
     heapq.heapify(queue)
     with tempfile.TemporaryDirectory(prefix="synth-library-") as scratch:
@@ -135,10 +136,15 @@ def better(rows: Iterable[Row], library: Path, plan: Plan) -> Iterator[Step]:
                 step = state.step(row, run, turn, left)
                 row = state.current(row, step)
                 yield step
-                if row.status == "closed":
+                if settled(row):
                     break
-            if row.status != "closed" and turn + 1 < MOST_TURNS:
+            if not settled(row) and turn + 1 < MOST_TURNS:
                 heapq.heappush(queue, (-gap_of(row) / 2 ** (turn + 1), tie, row, turn + 1))
+
+
+def settled(row: Row) -> bool:
+    """Whether nothing can be better: value and bound meet, and the bound needs nobody's word."""
+    return row.status == "closed" and row.grade == "certified"
 
 
 def gap_of(row: Row) -> float:
@@ -228,7 +234,7 @@ class _Library:
         if VALUES in step.better:
             cells["value"] = repr(step.record.value)
         if BOUNDS in step.better:
-            cells |= {"bound": repr(step.record.bound), "grade": step.record.grade or ""}
+            cells |= {"bound": repr(step.record.bound), "grade": step.record.proof}
         row = replace(row, **cells)
         if not (cells and row.value and row.bound):
             return row
