@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synth.cli.options import grouped
-from synth.cli.output import command, console, table
+from synth.cli.output import command, console, errors, table
 from synth.cli.submit import LIBRARY
 from synth.text.quantities import counted, named, percent, shown
 from synth.text.visible import visible
@@ -30,7 +31,19 @@ class Into:
     compose: Annotated[
         Path | None, typer.Option(help="Compose open instances of others' schedules; write records that are better.")
     ] = None
-    time_limit: Annotated[str, typer.Option(help="Of every instance that is composed.")] = "60s"
+    time_limit: Annotated[str, typer.Option(help="Of every instance that is composed; of a first run.")] = "60s"
+
+
+@dataclass(frozen=True)
+class Night:
+    """A library is made better within a budget of time."""
+
+    improve: Annotated[
+        Path | None, typer.Option(help="Make the library in this folder better: run what is open, widest gaps first.")
+    ] = None
+    budget: Annotated[str, typer.Option(help="With --improve: time in all, 30m or 8h; a new start goes on.")] = "1h"
+    shard: Annotated[str, typer.Option(help="With --improve: only part I of N, as I/N; for job arrays.")] = "1/1"
+    seed: Annotated[int, typer.Option(min=0, help="With --improve: of runs, and of the order of equal gaps.")] = 0
 
 
 @grouped
@@ -42,6 +55,7 @@ def library(
     selection: str = typer.Option(None, "--selection", help="Only those of synth-lib of this version, such as 1.0."),
     as_csv: bool = typer.Option(False, "--csv", help="The rows as CSV with exact numbers."),
     into: Into = Into(),
+    night: Night = Night(),
     file: Path = LIBRARY,
 ) -> None:
     """The best values and bounds known: a row an instance. Of one instance: what is known, how it was reached, and how
@@ -52,6 +66,9 @@ def library(
 
     if into.make is not None:
         _make(into.make)
+        return
+    if night.improve is not None:
+        _improve(night, into.time_limit, lambda rows: _chosen(rows, what, only_open, selection))
         return
     found = best_known.demand(file)
     one = what is not None and what not in family_names()
@@ -118,6 +135,35 @@ def _compose(rows: list[Row], file: Path, results: Path, time_limit: str) -> Non
             before, after = shown(_number(row.value), row.unit), shown(record.value, row.unit)
             console.print(f"{row.family} {row.instance}: {after} instead of {before}: {record['message']}")
     console.print(f"{counted(tried, 'open instance')} tried, {better} better")
+
+
+def _improve(night: Night, time_limit: str, chosen: Callable[[list[Row]], list[Row]]) -> None:
+    """A line a run on standard error, one for each that is better, and how many there were."""
+    from synth.cli.common import checked, demand_folder, ending_early
+    from synth.library import best_known, improvement
+    from synth.options import read_duration
+
+    folder = night.improve
+    assert folder is not None
+    limits = (checked("--budget", read_duration, night.budget), checked("--time-limit", read_duration, time_limit))
+    plan = improvement.Plan(*limits, night.seed, checked("--shard", improvement.read_shard, night.shard))
+    file = best_known.demand(folder / best_known.NAME)
+    demand_folder("--improve", folder)
+    ran = better = 0
+    improvement.collect(folder, _make)
+    with ending_early("the same command"):
+        for step in improvement.better(chosen(best_known.read(file)), file, plan):
+            ran, better = ran + 1, better + bool(step.better)
+            row, record = step.row, step.record
+            numbers = f"value {shown(record.value, row.unit)}, bound {shown(record.bound, row.unit)}"
+            words = f"{row.family} {row.instance} {record.label}: {numbers}"
+            if step.better:
+                known = f"value {shown(_number(row.value), row.unit)}, bound {shown(_number(row.bound), row.unit)}"
+                console.print(f"{words}; better {' and '.join(step.better)} than {known}")
+            else:
+                errors.print(f"{words}{'; REFUSED: ' + step.refused if step.refused else ''}")
+    improvement.collect(folder, _make)
+    console.print(f"{counted(ran, 'run')}, {better} better; the list of runs: {folder / improvement.FOLDER}")
 
 
 def _number(text: str) -> float | None:

@@ -33,7 +33,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.method import Outcome
 from synth.options import RunOptions
-from synth_models.harvest.bounds import chains
+from synth_models.harvest.bounds import chains, permutations
 from synth_models.harvest.bounds.hop_cases import Division
 from synth_models.harvest.bounds.interval import (
     FEW,
@@ -53,6 +53,7 @@ from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_pa
 
 PAIRS_UP_TO = 1_200_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 1100
+STEPS_TRIED = 64  # steps whose intervals are all tried on all topologies
 USUAL_SECONDS = 60.0
 SHARE = 0.8  # of the time limit; the certificate is verified in the rest
 SAME = 1e-9  # bounds apart by this share differ only in what was rounded down
@@ -72,6 +73,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     distinct = {pairs.tobytes(): len(pairs) for pairs in instance.demands}
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
         return single_steps(instance)
+    if permutations.applies(instance) and len(instance.steps) <= STEPS_TRIED:
+        found = _all_tried(instance)
+        return _stronger(instance, found, whole.part(0.5).out_of_time) if instance.delay_varies else found
     first = single_steps(instance)
     assert first.bound is not None
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
@@ -82,6 +86,22 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     if not complete:
         found.message = f"{found.message}; stopped by the limit, more time may prove more"
     return _stronger(instance, found, whole.part(0.5).out_of_time) if instance.delay_varies else found
+
+
+def _all_tried(instance: HarvestInstance) -> Outcome:
+    """The bound of the least time of every interval on all topologies, with its certificate."""
+    ladder, tried = _Ladder(instance), permutations.intervals(instance)
+    for (first, last), seconds in tried.items():
+        ladder.proven[first, last] = max(ladder.proven[first, last], int(seconds // ladder.unit))
+    ladder.close()
+    total = ladder.total()
+    bound = float(total)
+    if Fraction(bound) > total:
+        bound = float(np.nextafter(bound, 0.0))
+    entries = [{"first": first, "last": last, "permutations": True} for first, last in tried]
+    certificate = {"unit_exponent": _exponent(ladder.unit), "generators": [], "bundles": [], "intervals": entries}
+    proof = "partition into intervals, each on the best of all topologies of one port"
+    return Outcome("finished", bound=bound, bound_proof=proof, certificate=certificate)
 
 
 def _searched(instance: HarvestInstance, options: RunOptions, part: RunOptions) -> tuple[list[_Search], bool]:

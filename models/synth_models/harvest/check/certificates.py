@@ -22,6 +22,7 @@ from synth.text import untrusted
 from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load, whole_routes_load
 from synth_models.harvest.check.chains import chain_units
 from synth_models.harvest.check.changes import least_paid
+from synth_models.harvest.check.permutations import Permutations
 from synth_models.harvest.instance import HarvestInstance
 
 LARGEST_EXPONENT = 1000
@@ -56,11 +57,12 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
         return _with_chains(instance, unit, [int(units) for units in least.diagonal()], certificate) * unit
     if not intervals:  # only sums of single steps, and one topology for all is the cheapest partition
         return Fraction(int(sum(least.diagonal()))) * unit
-    facts = Facts(instance, certificate)
+    facts, tried = Facts(instance, certificate), _Tried(instance)
     for entry in intervals:
         first = untrusted.whole(entry, "first", 0, steps - 1)
         last = untrusted.whole(entry, "last", first, steps - 1)
-        proven = _Interval(instance, facts, first, last).proven(entry, {}, 0)
+        interval = _Interval(instance, facts, first, last)
+        proven = tried.least(entry, first, last) if "permutations" in entry else interval.proven(entry, {}, 0)
         least[first, last] = least[first, last] if proven is None else max(least[first, last], proven // unit)
     least = _with_parts(least)
     change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
@@ -68,6 +70,21 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
     for end in range(steps):
         best.append(min(best[a] + change[a] + int(least[a, end]) for a in range(end + 1)))
     return Fraction(int(best[-1])) * unit
+
+
+class _Tried:
+    """All topologies, made when the first entry asks for them."""
+
+    def __init__(self, instance: HarvestInstance) -> None:
+        self.instance = instance
+        self.every: Permutations | None = None
+
+    def least(self, entry: Mapping[str, Any], first: int, last: int) -> Fraction:
+        """Seconds of steps first..last on the best of them. Raises ``ValueError``."""
+        if entry["permutations"] is not True:
+            raise ValueError("permutations: must be true")
+        self.every = self.every or Permutations(self.instance)
+        return self.every.least(first, last)
 
 
 def _with_chains(
