@@ -54,7 +54,8 @@ class Outcome:
     ``bound`` is a proven lower bound or None; ``bound_proof`` says in words by what. ``certificate`` is data with
     which the family can verify the bound again (a cut, say), beside a solution or alone. A bound without certificate is
     the word of the run's solver; where no solver ran, it counts as proven by nobody. ``made_by``: the method that made
-    the solution, where that is not the one that ran, and behind it those that made its parts.
+    the solution, where that is not the one that ran, and behind it those that made its parts. ``beaten``: what else
+    was made on the way, each by another method, for who improves solutions; no record holds it.
     """
 
     termination: Termination
@@ -66,6 +67,7 @@ class Outcome:
     build_s: float = 0.0
     solve_s: float = 0.0
     made_by: tuple[str, ...] | None = None
+    beaten: tuple[Outcome, ...] = ()
 
     def take_over(self, held: Held) -> None:
         """Fill in what a run held when it had to stop, where it hands back none itself."""

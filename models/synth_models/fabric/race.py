@@ -223,7 +223,9 @@ def _late(method: Method, function: Callable[..., Any], instance: FabricInstance
         for words, made in _again(instance, twin, found):
             incumbent.offer(made, f"{found.message or method.name}; {words}", found.made_by)
     ended, told = "finished" if first.termination == "optimal" else first.termination, incumbent.told or first.message
-    return replace(first, termination=ended, solution=incumbent.best, message=told, made_by=incumbent.made_by)
+    return replace(
+        first, termination=ended, solution=incumbent.best, message=told, made_by=incumbent.made_by, beaten=()
+    )
 
 
 def _again(instance: FabricInstance, twin: FabricInstance, found: Outcome) -> Iterator[tuple[str, Schedule]]:
@@ -251,9 +253,8 @@ def _balanced(name: str, instance: FabricInstance, options: RunOptions) -> Outco
     ended = "finished" if found.termination == "optimal" else found.termination
     ended = "unsupported" if made is None and whole is not None else ended
     words = f"{found.message or name}; links within boxes planned at {percent} %"
-    return replace(
-        found, termination=ended, solution=made, message=words, bound=None, bound_proof=None, certificate=None
-    )
+    found = replace(found, bound=None, bound_proof=None, certificate=None, beaten=())
+    return replace(found, termination=ended, solution=made, message=words)
 
 
 def _own(entry: Entry, incumbent: Incumbent) -> Outcome:
@@ -298,6 +299,7 @@ def _lent(incumbent: Incumbent, names: Sequence[str], share: float) -> Iterator[
             continue
         found.take_over(own.held)
         maker = found.made_by or (name,)
+        incumbent.lent += [found, *found.beaten]
         incumbent.offer(found.solution, f"as {maker[0]}: {found.message}" if found.message else f"as {maker[0]}", maker)
         yield found
 
@@ -314,6 +316,7 @@ def _ended(incumbent: Incumbent, found: Outcome, lent: Sequence[Outcome]) -> Out
     highest = max(proven, key=lambda one: one.bound or 0.0, default=found)
     if found.bound is None and highest.bound is not None:
         found = replace(found, bound=highest.bound, bound_proof=highest.bound_proof, certificate=highest.certificate)
+    found = replace(found, beaten=tuple(one for one in (found, *lent) if one.solution is not incumbent.best))
     if incumbent.best is None or incumbent.made_by is None:
         return found
     if found.solution is not None and found.made_by == incumbent.made_by:

@@ -19,6 +19,7 @@ from models.fabric.test_traffic import Drawn
 from models.fabric.traffic_brute_force import TooLarge as TrafficTooLarge
 
 import synth
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.proven import NOTHING
 from synth_models.fabric.bounds.strongest import strongest
@@ -272,6 +273,32 @@ def test_halving_ends_at_the_limit_of_transfers(monkeypatch: pytest.MonkeyPatch)
         assert incumbent.best.transfers <= most
         ended[most] = incumbent.time
     assert ended == {6: 1600, 11: 1440, 12: 1400}
+
+
+@pytest.mark.parametrize(("most_rows", "largest", "ended"), [(3, 660, 533), (3, 720, 600), (500, 660, 600)])
+def test_what_is_slower_now_may_be_the_quickest_with_better_sizes(
+    monkeypatch: pytest.MonkeyPatch, most_rows: int, largest: int, ended: int
+) -> None:
+    """1200 bytes from rank 0 to 1 and 2. Straight to both they take 600 s over the slower link, whatever the pieces;
+    in three pieces by way of rank 1 the largest counts twice: 620 s if it has 660 bytes, 533 s if all have 400. Of
+    720 bytes it takes over 1.05 times 600 s, which is not tried, and nothing is where steps of the search may be."""
+    monkeypatch.setattr(neighbourhood, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(neighbourhood, "MOST_CUT", 6)
+    links = [(0, 1, 3.0), (1, 2, 3.0), (0, 2, 2.0)]
+    both = machine(3, links, collective="broadcast", bytes=1200)
+    rest = (1200 - largest) // 2
+    lent = []
+    for of, sizes, own in (([0, 2], [600, 600], links[::2]), ([0, 1], [largest, rest, rest], links[:2])):
+        problem, answer, _ = settled(machine(3, own, collective="broadcast", bytes=1200), [sizes])
+        assert answer.rows is not None
+        made = problem.schedule(answer.rows)
+        lent.append(Outcome("finished", replace(made, link=np.array(of)[made.link]), made_by=("one", "other")))
+    incumbent = Claims(both, RunOptions(), lent=lent)
+    incumbent.offer(lent[0].solution, "straight", ("one",))
+    neighbourhood.improve_lent(incumbent, TransferRoutes(both))
+    assert incumbent.time is not None
+    assert round(float(incumbent.time)) == ended
+    assert incumbent.made_by == (None if ended == 533 else ("one",))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -99,6 +99,24 @@ def test_credit_goes_through_two_races(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.made_by == ("direct",)
 
 
+def test_what_was_beaten_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``pull``'s own, which took ten times as long as what ``direct`` lent it, and that: ``continuous`` sees both."""
+    seen: list[Outcome] = []
+
+    def look(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
+        seen.extend(incumbent.lent)
+        return Outcome("finished", message="nothing")
+
+    monkeypatch.setattr(race, "load", {"pull": slowly, "continuous": look}.__getitem__)
+    monkeypatch.setitem(race.ENTRIES, "pull", race.Entry("pull", beside=lambda _: ("direct",)))
+    monkeypatch.setitem(race.ENTRIES, "continuous", race.Entry("continuous", ("pull",)))
+    instance = star("alltoall")
+    race.continuous(instance, RunOptions(10.0).started_now())
+    quick, slow = (chunks.seconds(instance, one.solution) for one in seen)
+    assert slow > 5 * quick
+    assert [one.made_by for one in seen] == [("direct",), None]
+
+
 def test_a_composition_names_the_makers_of_its_parts() -> None:
     """Two broadcasts over one link: each alone by whoever is the quickest, both timed by ``together``."""
     record = synth.solve(several(BOTH, ONE_LINK), "together", time_limit=10)

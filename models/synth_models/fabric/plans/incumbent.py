@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from synth.method import Outcome
 from synth.options import RELATIVE_GAP, RunOptions
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance
@@ -34,7 +35,8 @@ class Incumbent:
 
     ``made_by``: the method that lent it and behind that those of its parts; None: the method that runs. ``least``: a
     lower bound in seconds; ``proven``: the same with its certificate, where there is one. ``tried``: how many schedules
-    were offered; ``times``: the best seconds by ``told``; ``hurried``: whether the time limit ended a search.
+    were offered; ``times``: the best seconds by ``told``; ``hurried``: whether the time limit ended a search. ``lent``:
+    what other methods handed over, the best or not.
     """
 
     instance: FabricInstance
@@ -48,6 +50,7 @@ class Incumbent:
     tried: int = 0
     hurried: bool = False
     times: dict[str, Fraction] = field(default_factory=dict)
+    lent: list[Outcome] = field(default_factory=list)
 
     def offer(self, schedule: Schedule | None, told: str, made_by: tuple[str, ...] | None = None) -> bool:
         """Keep it if it is the quickest."""

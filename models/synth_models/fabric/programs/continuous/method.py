@@ -7,7 +7,8 @@
 3. Blocks are cut into 1, 2, 3 ... even pieces. For each number an exact program (:mod:`.model`) gives the quickest
    schedule, or proves that there is none within a time. A search as in 4 starts from that schedule.
 4. Large-neighbourhood search improves the incumbent (:mod:`.neighbourhood`) and adjusts the sizes of its pieces
-   (:mod:`.sizes`). It ends at the bound, when nothing more is found, or at the time limit.
+   (:mod:`.sizes`). It ends at the bound, when nothing more is found, or at the time limit. Schedules too large for it
+   are adjusted before 2., all that other methods handed over and are nearly as quick as the best.
 
 What the solver proves holds for schedules of that many even pieces a block only: uneven or finer pieces may be quicker.
 The message and the schedule's plan say it; it is never the record's bound. The record's bound is the certified one, and
@@ -34,7 +35,7 @@ from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import moves, quickest
-from synth_models.fabric.programs.continuous.neighbourhood import pack_timed_trees, search
+from synth_models.fabric.programs.continuous.neighbourhood import improve_lent, pack_timed_trees, search
 from synth_models.fabric.programs.continuous.problem import Problem, Row, most_seconds
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
 from synth_models.fabric.programs.continuous.tuned import (
@@ -63,6 +64,7 @@ def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> 
     incumbent, proven = Claims.of(given), given.proven
     chunks = options.method.get("chunks")
     routes = TransferRoutes(instance)
+    _improved(incumbent, routes, improve_lent)
     _improved(incumbent, routes, pack_timed_trees)
     blocks = instance.blocks
     numbers = OF_SUMS if np.any(blocks.sums & (blocks.goal < 0)) else NUMBERS

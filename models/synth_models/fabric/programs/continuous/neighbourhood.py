@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from synth_models.fabric.plans.incumbent import measured
 from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import quickest
 from synth_models.fabric.programs.continuous.order import Order
@@ -18,7 +19,7 @@ from synth_models.fabric.programs.continuous.problem import Problem, Row, plain
 from synth_models.fabric.programs.continuous.sizes import adjusted
 from synth_models.fabric.programs.continuous.timed_trees import orders
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
-from synth_models.fabric.programs.continuous.tuned import CHOICES, MOST_CUT, MOST_ROWS, PATIENCE, WORK, WORTH
+from synth_models.fabric.programs.continuous.tuned import CHOICES, MOST_CUT, MOST_ROWS, NEAR, PATIENCE, WORK, WORTH
 from synth_models.fabric.solution import Schedule
 
 
@@ -55,6 +56,26 @@ def pack_timed_trees(incumbent: Claims, routes: TransferRoutes) -> None:
         _try(own, order)
         _try(own, Order.of(order.problem, order.listed(urgency)))
         worse = 0 if own.best is not None and incumbent.offer(own.best, "trees over time, uneven pieces") else worse + 1
+
+
+def improve_lent(incumbent: Claims, routes: TransferRoutes) -> None:
+    """Adjust each lent schedule that is nearly as quick as the best, where that one is too large for steps: which of
+    them is the quickest then, nobody knows before."""
+    if incumbent.best is None or incumbent.time is None or incumbent.best.transfers <= MOST_ROWS:
+        return
+    near = [
+        (took, k)
+        for k, one in enumerate(incumbent.lent)
+        if isinstance(one.solution, Schedule) and MOST_ROWS < one.solution.transfers <= MOST_CUT
+        if (took := measured(incumbent.instance, one.solution)) <= incumbent.time * NEAR
+    ]
+    for _, k in sorted(near):
+        if incumbent.over():
+            return
+        own, one = incumbent.for_options(incumbent.options), incumbent.lent[k]
+        own.offer(one.solution, one.message or "", one.made_by)
+        search(own, routes)
+        incumbent.offer(own.best, own.told, own.made_by)
 
 
 def _step(
