@@ -17,6 +17,7 @@ from torch._C._distributed_c10d import ProcessGroup
 
 from synth.errors import InputError
 from synth.torch.chosen import Plans
+from synth.torch.execute import Scratch
 from synth.torch.functions import run_by
 from synth.torch.works import Thread
 
@@ -84,7 +85,7 @@ class SynthGroup(ProcessGroup):  # type: ignore[misc]
     def __init__(self, inner: Any, store: Any, plans: Plans, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self.inner, self.store, self.plans, self.timeout = inner, store, plans, timeout
-        self.thread = Thread("synth.torch")
+        self.thread, self.scratch = Thread("synth.torch"), Scratch()
         self.told: set[tuple[str, str]] = set()
 
     def getBackendName(self) -> str:
@@ -189,14 +190,14 @@ class SynthGroup(ProcessGroup):  # type: ignore[misc]
             plan, program = self.plans.plan(*found, self.rank())
             if root is None or plan.root == root:
                 self._tell(collective, found[1].file)
-                do = partial(run_by, self.inner, plan, program, inputs, outputs, self._fail)
+                do = partial(run_by, self.inner, plan, program, inputs, outputs, self._fail, self.scratch)
                 return self._run(do, result, tensors[0])
         self._tell(collective, "the inner back-end")
         return other()
 
     def _run(self, do: Callable[[], None], result: Any, like: torch.Tensor) -> Any:
         if like.device.type == "cpu":
-            return self.thread.begin(do, result, self.timeout)
+            return self.thread.begin(do, result)
         do()  # the messages of a device are only put into its stream
         return _Done(result, like.device)
 

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from synth.errors import InputError
 from synth.exchange.rounds import Rounds, read
-from synth.torch.execute import Parts, execute
+from synth.torch.execute import Parts, Scratch, execute
 from synth.torch.layout import layout
 from synth.torch.program import RankProgram, program_of
 
@@ -33,19 +33,19 @@ def run(plan: Rounds, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Te
     group = dist.group.WORLD if group is None else group
     if plan.ranks != group.size():
         raise InputError(f"the plan is for {plan.ranks} ranks, the group has {group.size()}")
-    run_by(group, plan, program_of(plan, group.rank()), inputs, outputs, _raise)
+    run_by(group, plan, program_of(plan, group.rank()), inputs, outputs, _raise, Scratch())
 
 
 def run_by(
     group: Any, plan: Rounds, program: RankProgram, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor],
-    fail: Any,
+    fail: Any, scratch: Scratch,
 ) -> None:  # fmt: skip
-    """The same, by the sends and receives of ``group``."""
+    """The same, by the sends and receives of ``group``, with memory that no other call uses meanwhile."""
     rank = group.rank()
     with torch.no_grad():
         where = layout(plan.collective, rank, plan.root, inputs, outputs)
         like = next(iter(where.known.values()))
-        execute(program, Parts(where.known, where.elements, plan.units, like), group, fail)
+        execute(program, Parts(where.known, where.elements, plan.units, like), group, fail, scratch)
         where.finish()
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby, pairwise, starmap
 from typing import NamedTuple
 
+import numpy as np
+
+from synth.arrays import BoolArray
 from synth.exchange.rounds import Rounds
 
 
@@ -19,19 +23,39 @@ class Range(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A range that arrives. ``direct``: into its place at once, as it replaces what nobody sends in this round."""
+    """A range that arrives."""
 
     range: Range
     adds: bool
+
+
+class Take(NamedTuple):
+    """What arrives of a peer in a round. ``direct``: into its place at once, also a round early: it is one range that
+    replaces what this round does not send and the one before neither sends nor takes; what comes back with this rank's
+    own share in it proves that the one message by which that left is over."""
+
+    peer: int
+    ranges: tuple[Taken, ...]
     direct: bool
+
+
+class Send(NamedTuple):
+    """What a peer gets in a round."""
+
+    peer: int
+    ranges: tuple[Range, ...]
 
 
 @dataclass(frozen=True)
 class Round:
-    """What a rank does in a round: ranges to send by peer, and what to take from a peer, in the order of the sums."""
+    """What a rank does in a round; takes are in the order of the sums. Sends are numbered throughout: those of
+    ``before_takes`` must have left before the round's receives are posted, which write at once, and those of
+    ``before_sums`` before the rest of what arrives is put into its place."""
 
-    sends: tuple[tuple[int, tuple[Range, ...]], ...]
-    takes: tuple[tuple[int, tuple[Taken, ...]], ...]
+    sends: tuple[Send, ...]
+    takes: tuple[Take, ...]
+    before_takes: tuple[int, ...]
+    before_sums: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -44,37 +68,81 @@ class RankProgram:
 def program_of(rounds: Rounds, rank: int) -> RankProgram:
     """The rounds of a rank. Ranges that join are one, in the same order at both ends."""
     mine = (rounds.src == rank) | (rounds.dst == rank)
-    columns = (rounds.round, rounds.src, rounds.dst, rounds.piece, rounds.adds)
+    columns = (rounds.round, rounds.src, rounds.dst, rounds.piece, rounds.adds, _returned(rounds, rank))
     rows = list(zip(*(column[mine].tolist() for column in columns), strict=True))
     ranges = [
         Range(part, low, low + size)
         for part, low, size in zip(rounds.part.tolist(), rounds.offset.tolist(), rounds.size.tolist(), strict=True)
     ]
-    found, at = [], 0
-    while at < len(rows):
-        end = at
-        while end < len(rows) and rows[end][0] == rows[at][0]:
-            end += 1
-        found.append(_round([(src, dst, ranges[piece], adds) for _, src, dst, piece, adds in rows[at:end]], rank))
-        at = end
-    return RankProgram(tuple(found))
+    found, made = _Made(), []
+    for _, some in groupby(rows, key=lambda row: row[0]):
+        made.append(found.round([(src, dst, ranges[piece], *how) for _, src, dst, piece, *how in some], rank))
+    return RankProgram(tuple(made))
 
 
-def _round(rows: list[tuple[int, int, Range, bool]], rank: int) -> Round:
-    sends: dict[int, list[tuple[Range, bool]]] = {}
-    takes: dict[int, list[tuple[Range, bool]]] = {}
-    for src, dst, what, adds in rows:
-        (sends if src == rank else takes).setdefault(dst if src == rank else src, []).append((what, adds))
-    sent = {what for ranges in sends.values() for what, _ in ranges}
-    times = Counter(what for ranges in takes.values() for what, _ in ranges)
-    busy = sent | {what for what, many in times.items() if many > 1}
-    return Round(
-        tuple((peer, tuple(what for what, _ in _joined(ranges))) for peer, ranges in sorted(sends.items())),
-        tuple(
-            (peer, tuple(Taken(what, adds, not adds and not _meets(what, busy)) for what, adds in _joined(ranges)))
-            for peer, ranges in sorted(takes.items())
-        ),
-    )
+def _returned(rounds: Rounds, rank: int) -> BoolArray:
+    """Which messages carry something that this rank held at first, shape (messages,)."""
+    has = np.zeros((rounds.ranks, len(rounds.part)), dtype=bool)
+    has[rank] = True
+    found = np.zeros(len(rounds.round), dtype=bool)
+    edges = np.flatnonzero(np.diff(rounds.round, prepend=-1, append=-2))
+    for low, high in pairwise(edges.tolist()):
+        here = slice(low, high)
+        at, piece, adds = rounds.dst[here], rounds.piece[here], rounds.adds[here]
+        found[here] = sent = has[rounds.src[here], piece]
+        has[at[~adds], piece[~adds]] = sent[~adds]
+        has[at[adds & sent], piece[adds & sent]] = True
+    return found
+
+
+class _Made:
+    """Rounds one after the other: what the last one sent and took, the number of the last send of every range that is
+    sent from its place, and how often a piece was sent."""
+
+    def __init__(self) -> None:
+        self.sends = 0
+        self.last: tuple[set[Range], set[Range]] = (set(), set())
+        self.sent: dict[int, dict[Range, int]] = {}  # by part
+        self.times: Counter[Range] = Counter()
+
+    def round(self, rows: list[tuple[int, int, Range, bool, bool]], rank: int) -> Round:
+        """The next round, of messages: from, to, what, whether it adds, whether it returns something."""
+        leave: dict[int, list[tuple[Range, bool]]] = {}
+        arrive: dict[int, list[tuple[Range, bool]]] = {}
+        over = set()
+        for src, dst, what, adds, returns in rows:
+            (leave if src == rank else arrive).setdefault(dst if src == rank else src, []).append((what, adds))
+            if dst == rank and returns and self.times[what] == 1:
+                over.add(what)
+        sends = [Send(peer, tuple(what for what, _ in _joined(some))) for peer, some in sorted(leave.items())]
+        here = {what for send in sends for what in send.ranges}
+        takes, proved = [], set[Range]()
+        for peer, some in sorted(arrive.items()):
+            ranges = tuple(starmap(Taken, _joined(some)))
+            done = all(what in over for what, _ in some)
+            busy = here | self.last[1] | (set() if done else self.last[0])
+            direct = len(ranges) == 1 and not ranges[0].adds and not _meets(ranges[0].range, busy)
+            takes.append(Take(peer, ranges, direct))
+            if direct and done:
+                proved.add(ranges[0].range)
+        early = self._over(take.ranges[0].range for take in takes if take.direct and take.ranges[0].range not in proved)
+        for send in sends:
+            if len(send.ranges) == 1:
+                self.sent.setdefault(send.ranges[0].part, {})[send.ranges[0]] = self.sends
+            self.sends += 1
+        late = self._over(one.range for take in takes if not take.direct for one in take.ranges)
+        self.times.update(what for src, _, what, _, _ in rows if src == rank)
+        self.last = here, {one.range for take in takes for one in take.ranges}
+        return Round(tuple(sends), tuple(takes), early, late)
+
+    def _over(self, written: Iterable[Range]) -> tuple[int, ...]:
+        """The sends of what is now written, which are then no longer under way."""
+        found = set()
+        for what in written:
+            mine = self.sent.get(what.part, {})
+            gone = [one for one in mine if what.low < one.high and one.low < what.high]
+            found |= {mine.pop(one) for one in gone}
+        return tuple(sorted(found))
 
 
 def _joined(ranges: list[tuple[Range, bool]]) -> Iterator[tuple[Range, bool]]:

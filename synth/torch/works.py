@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from queue import SimpleQueue
@@ -17,14 +18,15 @@ CALLER = "torch.distributed.distributed_c10d"
 
 
 class Pending(Work):  # type: ignore[misc]
-    """What a thread will have done."""
+    """What a thread will have done, or whoever waits for it first."""
 
-    def __init__(self, future: torch.futures.Future[Any], timeout: timedelta) -> None:
+    def __init__(self, future: torch.futures.Future[Any], thread: Thread) -> None:
         super().__init__()
-        self.future, self.timeout = future, timeout
+        self.future, self.thread = future, thread
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait; raises what went wrong."""
+        self.thread.help(self.future)
         self.future.wait()
         return True
 
@@ -54,17 +56,30 @@ class Pending(Work):  # type: ignore[misc]
 
 
 class Thread:
-    """Does what it is given, in order. ``end`` lets it end when that is done."""
+    """Does what it is given, in order; who waits for something that has not begun does it instead. ``end`` lets the
+    thread end when all is done."""
 
     def __init__(self, name: str) -> None:
-        self.queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.queue: SimpleQueue[bool] = SimpleQueue()  # a word for each of what is left
+        self.left: deque[Callable[[], None]] = deque()
+        self.turn = threading.RLock()  # of whoever does the first of what is left
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def _run(self) -> None:
-        while (do := self.queue.get()) is not None:
-            do()
+        while self.queue.get():
+            self._next()
 
-    def begin(self, do: Callable[[], None], result: Any, timeout: timedelta) -> Any:
+    def _next(self) -> None:
+        with self.turn:
+            if self.left:
+                self.left.popleft()()
+
+    def help(self, future: torch.futures.Future[Any]) -> None:
+        """Do what is left up to what this is the future of."""
+        while not future.done() and self.left:
+            self._next()
+
+    def begin(self, do: Callable[[], None], result: Any) -> Any:
         """A Work that ends when ``do`` has been done. Called by a collective of torch's Python, whose caller's frame
         tells it from C++."""
         future: torch.futures.Future[Any] = torch.futures.Future()
@@ -78,12 +93,13 @@ class Thread:
             else:
                 future.set_result(result)
 
-        self.queue.put(run)
-        return _create_work_from_future(future) if OLD and not _from_python() else Pending(future, timeout)
+        self.left.append(run)
+        self.queue.put(True)
+        return _create_work_from_future(future) if OLD and not _from_python() else Pending(future, self)
 
     def end(self) -> None:
         """Let the thread end."""
-        self.queue.put(None)
+        self.queue.put(False)
 
 
 def _from_python() -> bool:

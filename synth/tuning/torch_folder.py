@@ -8,7 +8,7 @@ from pathlib import Path
 
 from synth.errors import InputError
 from synth.exchange.record_export import transfers_of
-from synth.exchange.rounds import Entry, Rounds, Table, in_rounds, write, write_table
+from synth.exchange.rounds import Entry, Rounds, Table, in_rounds, joined, write, write_table
 from synth.tuning.rows import Candidate, Row
 from synth.tuning.runs import whole
 from synth.tuning.table import ranges
@@ -44,7 +44,7 @@ def _first(row: Row) -> tuple[Candidate, Rounds] | None:
     for one in (row.best, *row.good()):
         assert one.record is not None
         try:
-            return one, in_rounds(transfers_of(whole(one.record)))
+            return one, joined(in_rounds(transfers_of(whole(one.record))))
         except InputError:
             continue
     return None

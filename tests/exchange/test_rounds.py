@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 
 from synth.errors import InputError
-from synth.exchange.rounds import Entry, Rounds, Table, demand_right, in_rounds, read, read_table, write, write_table
+from synth.exchange.rounds import (
+    Entry,
+    Rounds,
+    Table,
+    demand_right,
+    in_rounds,
+    joined,
+    read,
+    read_table,
+    write,
+    write_table,
+)
 from synth.exchange.rounds.folder import FILE
 from synth.exchange.transfers import Transfers
 
@@ -41,6 +52,24 @@ def test_two_that_send_each_other_their_sums_do_so_in_one_round() -> None:
     found = in_rounds(both)
     assert found.rounds == 1
     demand_right(found)
+
+
+def test_pieces_that_the_same_messages_carry_are_one_wherever_they_lay() -> None:
+    """Twelve pieces of three sizes, that of rank r every fourth: the ring of four equal pieces once more."""
+    found = in_rounds(ring(4))
+    sizes = np.repeat([1, 2, 3], 4)
+    messages = np.flatnonzero(np.ones((24, 3))) // 3
+    names = ("round", "src", "dst", "adds")
+    scattered = replace(
+        found, units=24, part=sizes * 0, offset=np.cumsum(sizes) - sizes, size=sizes,
+        piece=(found.piece[:, None] + 4 * np.arange(3)).ravel(),
+        **{name: getattr(found, name)[messages] for name in names},
+    )  # fmt: skip
+    demand_right(scattered)
+    again = joined(scattered)
+    demand_right(again)
+    assert (again.units, len(again.part), len(again.round)) == (4, 4, 24)
+    assert all(np.array_equal(getattr(again, name), getattr(found, name)) for name in names)
 
 
 @pytest.mark.parametrize("row", range(0, 24, 5))

@@ -7,7 +7,7 @@ from pathlib import Path
 import synth
 from synth.errors import InputError
 from synth.exchange.record_export import transfers_of
-from synth.exchange.rounds import Entry, Table, in_rounds, write, write_table
+from synth.exchange.rounds import Entry, Table, in_rounds, joined, write, write_table
 from synth.schedule.collective import NAMES, ROOTED
 
 MACHINES = {
@@ -41,6 +41,6 @@ def _found(instance):
         try:
             record = synth.solve(instance, method)
             if record.value is not None:
-                yield in_rounds(transfers_of(record)), method
+                yield joined(in_rounds(transfers_of(record))), method
         except InputError:
             continue
