@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +19,6 @@ from synth.cli.options import grouped
 if TYPE_CHECKING:
     from synth.records.record import Record
     from synth.resharding.classes import Class
-    from synth.resharding.mesh import Mesh
     from synth.resharding.tensors import Tensor
 
 METHOD, RULES = "class_trees", ("trees", "direct", "balanced", "box_copy", "gather")
@@ -58,12 +56,14 @@ def reshard(
     included, replay not."""
     from synth.cli.tune import maker
     from synth.family import get_family
-    from synth.resharding.classes import classes_of
+    from synth.resharding.question import read_question
+    from synth.text.input_file import InputFile
 
     plain: Any = maker("synth reshard", machine, parameters or [], file)("broadcast", "1")
     began = time.process_time()
-    source, target, tensors = _read(resharding, plain.members)
-    classes = classes_of(tensors, source, target)
+    files = InputFile(resharding.source), InputFile(resharding.target), InputFile(resharding.tensors)
+    question = read_question(files, frozenset(plain.members))
+    classes, tensors = question.classes, question.tensors
     if resharding.out is not None:
         demand_folder("--out", resharding.out)
     if not classes:
@@ -72,8 +72,7 @@ def reshard(
     read_s = time.process_time() - began
     began = time.process_time()
     name = f"{plain.name.removesuffix('-broadcast-1B')[:60]}-reshard"
-    rows = [(one.bytes, one.holders, one.lacking) for one in classes]
-    instance = get_family(plain.family).capability("with_traffic")(plain, name, "synth reshard", rows)
+    instance = get_family(plain.family).capability("with_traffic")(plain, name, "synth reshard", question.rows)
     read_s += time.process_time() - began
     if resharding.out is not None:
         instance = _kept(instance, resharding.out)
@@ -86,32 +85,6 @@ def reshard(
     _print(classes, runs, kept[0], read_s, resharding.as_json)
     if any(record.failed for _, record, _ in runs):
         raise typer.Exit(EXIT_FAILED)
-
-
-def _read(resharding: Resharding, members: Sequence[int]) -> tuple[Mesh, Mesh, list[Tensor]]:
-    """Both meshes, whose ranks are to be among ``members``, and the tensors. Raises :class:`InputError` with the faults
-    of all three files at once."""
-    from synth.errors import Fault, InputError
-    from synth.resharding.mesh import axes_alone, read_mesh
-    from synth.resharding.tensors import read_tensors
-    from synth.text.input_file import InputFile
-
-    meshes, tensors, faults = list[Any](), list[Any](), list[Fault]()
-    for path in (resharding.source, resharding.target, resharding.tensors):
-        file = InputFile(path)
-        try:
-            if len(meshes) < 2:
-                meshes.append(None)
-                meshes[-1] = axes_alone(file)
-                meshes[-1] = read_mesh(file, frozenset(members))
-            else:
-                tensors = read_tensors(file, *meshes)
-        except InputError as error:
-            faults += [Fault(f"{path}: {fault.path}" if fault.path else str(path), fault.message, fault.value,
-                             fault.has_value) for fault in error.faults]  # fmt: skip
-    if faults:
-        raise InputError(faults)
-    return *meshes, tensors
 
 
 Run = tuple[str, "Record", float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf
@@ -42,17 +42,17 @@ from synth_models.fabric.problem.failures import failures, in_words
 from synth_models.fabric.problem.file_faults import guarded, with_source
 from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.problem.named_faults import named_faults
+from synth_models.fabric.problem.named_faults import missing_faults, named_faults
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 from synth_models.fabric.problem.node_words import node_meant, nodes_meant
 from synth_models.fabric.problem.place_faults import Places
 from synth_models.fabric.problem.ready_keys import named, number_or_file, put_together
-from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
+from synth_models.fabric.problem.reshard_keys import FILES, RESHARD, ReshardKeys, reshard_rows
+from synth_models.fabric.problem.several import AnyCollective, Objective
 from synth_models.fabric.problem.tables import collective_rows, of_line
 from synth_models.fabric.problem.traffic import TRAFFIC
 
 _RATES = tuple(key for word in CLASSES for key in (word, f"{word}_latency"))
-_OF_ONE = ("bytes", "root", "ranks", "demand")  # what each of several collectives has for itself
 _ONLY_WITH = dict.fromkeys(("multicast", "streams", "add_rate"), "cut_through")
 _ONLY_WITH |= dict.fromkeys(("buffer", "copies"), "store_and_forward")
 
@@ -109,7 +109,7 @@ ByClass = dict[str, float]
 _SLOWEST = "the slowest, others in proportion; one direction"
 
 
-class FabricKeys(NetworkKeys):
+class FabricKeys(ReshardKeys):
     """The machine, the collective and its size.
 
     A ``failed`` file holds lines ``link A B`` (all links between A and B, both directions), ``link A -> B`` (one
@@ -140,6 +140,7 @@ class FabricKeys(NetworkKeys):
         "machine=dgx-h100*2+dgx-a100*2 collective=allreduce bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
         "machine=dgx-h100 boxes=2 collective=several collectives=my-collectives.csv",
+        "machine=dgx-h100 boxes=2 collective=reshard from=mesh-a.toml to=mesh-b.toml tensors=tensors.csv",
     )
     GROUPS: ClassVar[bool] = True
     SWITCHES: ClassVar[bool] = True
@@ -204,7 +205,9 @@ class FabricKeys(NetworkKeys):
     switches: Listed | None = Field(
         None, description="with links: nodes that are switches, by number or name, such as 8,9"
     )
-    collective: AnyCollective = Field("allgather", description="what to schedule; several: a list of collectives")
+    collective: AnyCollective | Literal["reshard"] = Field(
+        "allgather", description="what to schedule; several: a list of collectives; reshard: tensors to another mesh"
+    )
     bytes: Size | None = Field(
         None,
         description="as nccl-tests count (allgather: what every rank ends with; alltoall: what every rank sends); a "
@@ -266,7 +269,7 @@ class FabricKeys(NetworkKeys):
         for key, needed in _ONLY_WITH.items():
             if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
-        faults += _missing(values)
+        faults += missing_faults(values)
         return faults + named_faults(values, None if faults else cls._machine(values))
 
     @classmethod
@@ -343,20 +346,6 @@ class FabricKeys(NetworkKeys):
         return Expanded(raw, [])
 
 
-def _missing(values: Mapping[str, Any]) -> Iterator[Fault]:
-    """What the collective needs and is not given, and what belongs elsewhere."""
-    collective = values.get("collective")
-    needed = {
-        **dict.fromkeys(("demand", TRAFFIC), ("demand", ": demand=FILE.csv")),
-        SEVERAL: ("collectives", ": collectives=FILE.csv"),
-    }
-    key, how = needed.get(str(collective), ("bytes", ""))
-    if key not in values:
-        yield Fault(key, f"is missing{how}")
-    if collective == SEVERAL:
-        yield from (Fault(key, "belongs into the file of collectives") for key in _OF_ONE if key in values)
-
-
 def make(keys: FabricKeys) -> FabricInstance:
     """An instance of these keys. Raises :class:`InputError` listing every fault."""
     found = keys.expanded()
@@ -394,6 +383,8 @@ def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, An
     """Put the rows of the file of a demand or of collectives into ``raw``; the line of each."""
     lines: list[int] = []
     try:
+        if keys.collective == RESHARD:
+            raw |= reshard_rows({key: getattr(keys, key) for key in FILES}, _built(network))
         if keys.demand is not None:
             table = traffic_table.read_table(keys.demand, _places(network))
             raw["bytes"], lines = table.bytes, table.lines

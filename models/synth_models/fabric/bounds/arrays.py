@@ -156,15 +156,16 @@ def _crossing_traffic(links: Links, sources: BoolArray, sinks: BoolArray) -> int
     """The same of blocks with several holders: those that the sources alone hold, and sums to which one contributes."""
     holds, wants = links.held_and_wanted
     all_held, all_wanted = links.holders_and_wanters
-    held = _among(holds, all_held, sources)
+    held = _among(holds, all_held, sources, links.members)
     starts = np.where(links.instance.blocks.sums, held > 0, held == all_held)
-    return sum(links.blocks[2][starts & (_among(wants, all_wanted, sinks) > 0)].tolist())
+    return sum(links.blocks[2][starts & (_among(wants, all_wanted, sinks, links.members) > 0)].tolist())
 
 
-def _among(rows: BoolArray, whole: IntArray, chosen: BoolArray) -> IntArray:
-    """How many of the chosen columns are true, by row; ``whole``: of all columns. Reads the fewer columns."""
-    few = 2 * int(chosen.sum()) <= len(chosen)
-    part: IntArray = rows[:, chosen if few else ~chosen].sum(axis=1)
+def _among(rows: BoolArray, whole: IntArray, chosen: BoolArray, members: IntArray) -> IntArray:
+    """How many of the chosen columns are true, by row; ``whole``: of all columns, which only ``members`` have. Reads
+    the fewer columns."""
+    few = 2 * int(chosen[members].sum()) <= len(members)
+    part: IntArray = rows[:, members[chosen[members] == few]].sum(axis=1)
     return part if few else whole - part
 
 

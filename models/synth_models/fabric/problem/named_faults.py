@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,26 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.node_words import node_meant, nodes_meant
 from synth_models.fabric.problem.place_faults import Places, place_faults
 from synth_models.fabric.problem.ready_keys import late_key, ready_rows
+from synth_models.fabric.problem.reshard_keys import RESHARD, reshard_faults
+from synth_models.fabric.problem.several import SEVERAL
 from synth_models.fabric.problem.tables import collective_rows
+from synth_models.fabric.problem.traffic import TRAFFIC
+
+OF_ONE = ("bytes", "root", "ranks", "demand")  # what each of several collectives has for itself
+
+
+def missing_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
+    """What the collective needs and is not given, and what belongs elsewhere."""
+    collective = values.get("collective")
+    needed = {
+        **dict.fromkeys(("demand", TRAFFIC), ("demand", ": demand=FILE.csv")),
+        SEVERAL: ("collectives", ": collectives=FILE.csv"),
+    }
+    key, how = needed.get(str(collective), ("bytes", ""))
+    if key not in values and collective != RESHARD:
+        yield Fault(key, f"is missing{how}")
+    if collective == SEVERAL:
+        yield from (Fault(key, "belongs into the file of collectives") for key in OF_ONE if key in values)
 
 
 def named_faults(values: Mapping[str, Any], machine: Machine | None) -> list[Fault]:
@@ -39,7 +58,7 @@ def named_faults(values: Mapping[str, Any], machine: Machine | None) -> list[Fau
     for key, reader in readers.items():
         if values.get(key) is not None:
             faults += guarded(lambda key=key, reader=reader: reader(values[key], places))
-    return faults
+    return [*faults, *reshard_faults(values, machine)]
 
 
 def _of_part(fault: Fault, text: str) -> Fault:

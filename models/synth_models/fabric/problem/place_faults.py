@@ -73,8 +73,10 @@ def place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
             yield from _rank_fault(f"demand[{i}].dst", dst, places)
             if src == dst:
                 yield Fault(f"demand[{i}]", "goes from a rank to itself", src, True)
-    for path, node in ranks_of(raw.get("traffic")):
-        yield from _rank_fault(path, node, places)
+    stated = list(ranks_of(raw.get("traffic")))
+    if any(places.fault(node) for node in {node for _, node in stated}):
+        for path, node in stated:
+            yield from _rank_fault(path, node, places)
 
 
 def ranks_of(rows: Any) -> Iterator[tuple[str, int]]:

@@ -25,7 +25,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.out_trees import empty
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.problem.rows import rows_of, starts
+from synth_models.fabric.problem.rows import picked, rows_of, starts
+from synth_models.fabric.references.class_trees.chains import all_reached, hops_behind, waited_for
 from synth_models.fabric.references.class_trees.growth import Plant, Rules, Work, grow
 from synth_models.fabric.references.class_trees.ports import Ports
 from synth_models.fabric.scheduling.list_scheduling import timed_at_once
@@ -101,20 +102,23 @@ def trees(instance: FabricInstance, ports: Ports, rule: str, most: int) -> Trans
     plant = _plant(instance, ports, holders, wanters)
     load = np.zeros(instance.machine.links + len(instance.machine.group_names))
 
-    def grown(held: Sequence[Sequence[int]], asked: Sequence[Sequence[int]], rules: Rules) -> Sends:
-        rows = rows_of([held[b] for b in pieces.block]), rows_of([asked[b] for b in pieces.block])
-        return Sends(*grow(plant, Work(pieces.bytes.astype(float), *rows[0], *rows[1]), rules, load))
+    def of(held: Sequence[Sequence[int]], asked: Sequence[Sequence[int]]) -> Work:
+        rows = (picked(rows_of(ranks), pieces.block) for ranks in (held, asked))
+        return Work(pieces.bytes.astype(float), *next(rows), *next(rows))
 
+    def grown(work: Work, rules: Rules) -> Sends:
+        return Sends(*grow(plant, work, rules, load))
+
+    wanted = of(holders, wanters)
     if rule != "gather":
         rules = RULES[rule]
         if len(ports.island) > MANY and rule == "trees":
             rules = rules._replace(rounds=1, senders=LOOKED_AT)
-        return _transfers(ports, pieces, [grown(holders, wanters, rules)])
-    first, everyone = holders[0][0], sorted({rank for row in wanters for rank in row})
-    gathered = grown(holders, [[first] for _ in holders], RULES["balanced"])
-    return _transfers(
-        ports, pieces, [gathered, grown([[first] for _ in holders], [everyone for _ in holders], RULES[rule])]
-    )
+        return _transfers(ports, pieces, wanted, [grown(wanted, rules)])
+    first, everyone = [[holders[0][0]]] * len(holders), sorted({rank for row in wanters for rank in row})
+    gathered = grown(of(holders, first), RULES["balanced"])
+    spread = grown(of(first, [everyone] * len(holders)), RULES[rule])
+    return _transfers(ports, pieces, wanted, [gathered, spread])
 
 
 class Sends(NamedTuple):
@@ -147,35 +151,15 @@ def _plant(
     )  # fmt: skip
 
 
-def _transfers(ports: Ports, pieces: Pieces, phases: Sequence[Sends]) -> Transfers:
+def _transfers(ports: Ports, pieces: Pieces, work: Work, phases: Sequence[Sends]) -> Transfers:
     """The sends as transfers, each behind the last one that brought the piece to its sender."""
     piece = np.concatenate([sends.piece for sends in phases])
     out, into = (np.concatenate([sends[way] for sends in phases]) for way in (0, 1))
-    source, target = ports.rank[out], ports.rank[into]
-    before = np.full(len(out), -1, dtype=np.int64)
-    came: dict[tuple[int, int], int] = {}
-    for k, (p, u, v) in enumerate(zip(piece.tolist(), source.tolist(), target.tolist(), strict=True)):
-        before[k] = came.get((p, u), -1)
-        came[p, v] = k
-    reached = came.keys()
-    for p, b in enumerate(pieces.block.tolist()):
-        if any((p, w) not in reached and w not in pieces.holders[b] for w in pieces.wanters[b]):
-            raise UnsupportedError("some wanter shares no plane of switches with a rank that may have what it wants")
-    known: dict[tuple[int, int, int], tuple[int, ...]] = {}
-    routes = []
-    for turn, p, q in zip(piece.tolist(), out.tolist(), into.tolist(), strict=True):
-        key = p, q, turn % len(ports.halves[p])
-        if key not in known:
-            known[key] = ports.route(*key)
-        routes.append(known[key])
-    urgent = np.argsort(np.argsort(pieces.turn[piece] - LEAD * _hops_behind(before), kind="stable"), kind="stable")
-    return Transfers.of_rows(pieces.block, pieces.bytes, piece, rows_of(routes), before=before, priority=urgent)
-
-
-def _hops_behind(before: IntArray) -> IntArray:
-    """The longest chain of transfers that wait for each, shape (transfers,)."""
-    found = np.zeros(len(before), dtype=np.int64)
-    for k in range(len(before) - 1, -1, -1):
-        if before[k] >= 0:
-            found[before[k]] = max(found[before[k]], found[k] + 1)
-    return found
+    source, target, ranks = ports.rank[out], ports.rank[into], len(ports.island)
+    order = np.argsort(piece, kind="stable")
+    if not all_reached(work, order, piece, target, ranks):
+        raise UnsupportedError("some wanter shares no plane of switches with a rank that may have what it wants")
+    before = waited_for(order, piece, source, target, ranks)
+    urgent = np.argsort(np.argsort(pieces.turn[piece] - LEAD * hops_behind(before), kind="stable"), kind="stable")
+    routes = ports.routes(out, into, piece)
+    return Transfers.of_rows(pieces.block, pieces.bytes, piece, routes, before=before, priority=urgent)

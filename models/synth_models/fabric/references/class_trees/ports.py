@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import Rows, picked, rows_of, starts
 
 LONGEST = 16  # links from a rank to a hub
 MOST_HUBS = 64  # of a plane
@@ -64,11 +65,15 @@ class Ports:
         first = np.searchsorted(owner, np.arange(len(members) + 1)).astype(np.int64)
         return cls(owner, np.array([row[1] for row in rows], dtype=np.int64), first, island, tuple(r[2] for r in rows))
 
-    def route(self, source: int, target: int, turn: int) -> tuple[int, ...]:
-        """The links from one port to another of its plane, by the hub whose turn it is, or less far."""
-        halves = self.halves[source]
-        out, into = halves[turn % len(halves)].out, self.halves[target][turn % len(halves)].into
-        return out + into
+    def routes(self, out: IntArray, into: IntArray, turn: IntArray) -> Rows:
+        """The links from each port ``out`` to the port ``into`` of its plane, by the hub whose ``turn`` it is, or less
+        far; shape (routes,) each."""
+        halves = rows_of([links for of_port in self.halves for half in of_port for links in half])
+        hubs = np.array([len(of_port) for of_port in self.halves], dtype=np.int64)
+        first = starts(hubs)
+        pair = np.stack([first[out], first[into]], axis=1) + (turn % hubs[out])[:, None]
+        rows, links = picked(halves, (2 * pair + [0, 1]).reshape(-1))
+        return rows[::2], links
 
     def pairs(self, holds: BoolArray, wants: BoolArray) -> tuple[IntArray, IntArray]:
         """The number of the port's pair: towards each island, -1 for none, shape (ports, islands), and in its own,
@@ -126,21 +131,29 @@ def _halves(machine: Machine, switches: IntArray) -> dict[int, tuple[Half, ...]]
     inside[switches] = True
     links = np.flatnonzero((inside[net.src] | inside[net.dst]) & (net.src != net.dst))
     leaves, enters = links[inside[net.src[links]]], links[inside[net.dst[links]]]  # a rank forwards nothing
-    near: list[tuple[float, int, dict[int, Half]]] = []
     counted = np.bincount(net.src[leaves], minlength=machine.nodes)[switches]
     order = switches[np.argsort(-counted, kind="stable")][:MOST_HUBS]
-    for hub in order.tolist():
+    far = [_hops(machine, *ways, order) for ways in ((leaves, False), (enters, True))]
+    near = (np.maximum(*far) <= LONGEST) & ~machine.is_switch
+    total = np.where(near, far[0] + far[1] - 1e9, 0.0).sum(axis=1)
+    total[~near.any(axis=1)] = np.inf
+    chosen = []
+    for hub in order[(total == total.min()) & np.isfinite(total)].tolist():
         into, out = _paths(machine, leaves, hub, False), _paths(machine, enters, hub, True)
-        halves = {rank: Half(out[rank], into[rank]) for rank in into.keys() & out.keys()}
-        total = sum(len(half.out) + len(half.into) for half in halves.values())
-        near.append((total - 1e9 * len(halves), hub, halves))
-    if not near or not near[0][2]:
-        near = [row for row in near if row[2]]
-    if not near:
-        return {}
-    least = min(row[0] for row in near)
-    chosen = [halves for total, _, halves in near if total == least]
-    return {rank: tuple(halves[rank] for halves in chosen) for rank in sorted(chosen[0])}
+        chosen.append({rank: Half(out[rank], into[rank]) for rank in into.keys() & out.keys()})
+    return {rank: tuple(halves[rank] for halves in chosen) for rank in sorted(chosen[0])} if chosen else {}
+
+
+def _hops(machine: Machine, links: IntArray, backwards: bool, hubs: IntArray) -> FloatArray:
+    """Over how many of the links every node is from each hub, or to it, infinite for none: shape (hubs, nodes)."""
+    net = machine.network
+    ends = (net.dst[links], net.src[links]) if backwards else (net.src[links], net.dst[links])
+    there, number = np.unique(np.concatenate([hubs, *ends]), return_inverse=True)
+    at, source, target = np.split(number.reshape(-1), [len(hubs), len(hubs) + len(links)])
+    graph = csr_array((np.ones(len(links)), (source, target)), shape=(len(there), len(there)))
+    found = np.full((len(hubs), machine.nodes), np.inf)
+    found[:, there] = dijkstra(graph, indices=at, unweighted=True)
+    return found
 
 
 def _paths(machine: Machine, links: IntArray, hub: int, backwards: bool) -> dict[int, tuple[int, ...]]:
