@@ -670,8 +670,11 @@ class Fabric(Network):
     def partition(self, held):
         part = held.array("part", 0, self.nodes - 1, (self.nodes,))
         need(set(part) == {part[v] for v in self.members}, "part: every part has a member")
+        late = held.array("late", 0, self.nodes - 1, default=list(self.members))
+        need(late and len(set(late)) == len(late) and set(late) <= set(self.members), "late: members, once each")
         price = [int(part[link.tail] != part[link.head]) for link in self.links]
-        self.enough(2 * (len(set(part)) - 1) * self.bytes, (price, *self.between(self.members, self.members)))
+        crossings = len(set(part)) + len({part[v] for v in late}) - 2
+        self.enough(crossings * self.bytes, (price, *self.between(late, self.members)))
 
     def sum_rates(self, held):
         """Every member but one receives all of an allreduce as often as it sends; what adds is as slow as it adds."""

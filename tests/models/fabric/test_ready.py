@@ -23,6 +23,7 @@ from synth.network.links_table import MOST_NODES
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import colours
+from synth_models.fabric.bounds.late_parts import strongest_late_parts
 from synth_models.fabric.bounds.proven import NOTHING
 from synth_models.fabric.bounds.senders import strongest_senders
 from synth_models.fabric.bounds.strongest import strongest
@@ -172,6 +173,58 @@ def test_brute_force() -> None:
 def test_brute_force_of_many() -> None:
     seen = Counter(brute_forced(seed, 3000, True) for seed in range(40, 400))
     assert sum(seen.values()) - seen["too large"] > 300, seen
+
+
+def late_parts_of(seed: int, most_states: int) -> str:
+    """What late ranks contribute, on a small machine without switches, takes no more than the least time."""
+    rng = random.Random(seed)
+    n = rng.choice([2, 3, 3, 4])
+    pairs = [(u, v) for u in range(n) for v in range(n) if u != v]
+    some = rng.sample(pairs, rng.randint(n, len(pairs)))
+    links = [
+        (u, v, rng.choice([1.0, 1.0, 2.0]), rng.choice([0.0, 0.0, 1.0]), rng.choice([None] * 5 + ["g"]))
+        for u, v in some
+    ]
+    try:
+        instance = machine(n, links, collective="allreduce", bytes=rng.choice([1, 2]))
+    except ValueError:
+        return "parted"
+    instance = with_ready(rng, instance, [1.0, 2.0, 5.0])
+    own = Links.of(instance)
+    found = strongest_late_parts(own, colours(own), NOTHING)
+    if found is NOTHING:
+        return "on time"
+    assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+    assert check_bound(instance, float(found.seconds) * 1.001, found.certificate())
+    try:
+        least = least_seconds(instance, most_states=most_states)
+    except TooLarge:
+        return "too large"
+    assert found.seconds <= least, (seed, float(found.seconds), float(least))
+    return "tight" if found.seconds == least else "below"
+
+
+def test_what_late_ranks_contribute() -> None:
+    """A ring of 4 with 8 links of 1 GB/s, 1 GB, three ranks late by 2 s: behind that 4 + 3 - 2 GB cross links, 0.625 s.
+    Each rank alone would say 0.5 s. Damaged certificates prove nothing."""
+    ring = synth.make(
+        "fabric", network="ring", nodes=4, bandwidth=1e9, latency=0, collective="allreduce", bytes=10**9, late="1-3:2s"
+    )
+    proven = synth.solve(ring, "bound", time_limit=10)
+    certificate = {"argument": "partition", "part": [0, 1, 2, 3], "late": [1, 2, 3]}
+    assert proven["bound"] == 2.625
+    assert check_bound(ring, 2.625, certificate) == []
+    assert check_bound(ring, 2.626, certificate)
+    for late in ([], [1, 1, 2], [4], [0, 1, 2, 3]):
+        assert check_bound(ring, 2.625, certificate | {"late": late}), late
+    seen = Counter(late_parts_of(seed, 60) for seed in range(16))
+    assert seen["below"] + seen["tight"] > 4, seen
+
+
+@pytest.mark.slow
+def test_what_late_ranks_contribute_of_many() -> None:
+    seen = Counter(late_parts_of(seed, 1500) for seed in range(16, 600))
+    assert seen["tight"] > 5, seen
 
 
 def senders_of(seed: int, most_states: int) -> str:

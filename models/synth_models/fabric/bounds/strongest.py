@@ -28,6 +28,7 @@ from synth_models.fabric.bounds.deliveries import strongest_deliveries
 from synth_models.fabric.bounds.flow_moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.late_cuts import strongest_late_cut
+from synth_models.fabric.bounds.late_parts import strongest_late_parts
 from synth_models.fabric.bounds.near_goals import strongest_near_goals
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.own_part import latest_own_part
@@ -130,7 +131,8 @@ def searches_of_loads(instance: FabricInstance, links: Links, look: Colours) -> 
         return []
     gossip = [lambda more, best: strongest_gossip(links, look, more, best)]
     rates = [lambda _, best: strongest_sum_rates(links, look, best)]
-    return [*gossip, *rates, lambda _, best: strongest_senders(links, look, best)]
+    late = [lambda _, best: strongest_late_parts(links, look, best)]
+    return [*gossip, *rates, lambda _, best: strongest_senders(links, look, best), *late]
 
 
 def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:

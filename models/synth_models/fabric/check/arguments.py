@@ -17,8 +17,10 @@ each row, all links of some path from a holder (of a sum: this one) to the wante
 ``gossip`` (allreduce): ``length``. Every byte costs at least twice the minimum spanning tree of the members under the
 lesser of the distances there and back, if every transfer from member to member pays its own way.
 
-``partition`` (allreduce): ``part`` of every node, each part with a member. Every byte crosses from part to part at
-least 2 (parts - 1) times (one-way gossip, Harary and Schwenk 1974).
+``partition`` (allreduce): ``part`` of every node, each part with a member; ``late`` members (default: all). Let the
+late ones be in k parts. What these contribute to a byte crosses from part to part at least parts + k - 2 times, not
+before one of them is ready (one-way gossip, Harary and Schwenk 1974): one part is the first to know all, after a
+crossing out of each other of the k, and every other one is completed later.
 
 ``senders`` (allreduce): ``length``. Every byte makes at least 2 (N - 1) transfers from member to member whose sender is
 ready, each of which pays at least the least price from a member to another through switches; a link serves them from
@@ -157,9 +159,12 @@ def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Neede
     if not np.array_equal(np.unique(part[fabric.members]), parts):
         raise ValueError("a part has no member")
     everyone = fabric.mask(fabric.members)
+    late = fabric.mask(_members(fabric, certificate, "late")) if "late" in certificate else everyone
+    if not late.any():
+        raise ValueError("nobody is late")
     price = (part[fabric.tail] != part[fabric.head]).astype(np.int64)
-    capacity, _ = capacity_of(fabric, price, *fabric.windows(everyone, everyone), along_paths(instance))
-    return 2 * (len(parts) - 1) * instance.bytes, capacity
+    capacity, _ = capacity_of(fabric, price, *fabric.windows(late, everyone), along_paths(instance))
+    return (len(parts) + len(np.unique(part[late])) - 2) * instance.bytes, capacity
 
 
 def senders(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
