@@ -18,6 +18,8 @@ import pytest
 from handed_in import published
 from two_checkers import greatest, opinions, verify, whole
 
+import synth
+
 verify_networks = import_module("verify_networks")  # beside that checker, which has its folder on the path
 
 WINDOWS = [
@@ -70,3 +72,17 @@ def test_windows_prove_the_same_to_the_last_double(name: str, tmp_path: Path) ->
         for bound, said in ((most, "accept"), (math.nextafter(most, math.inf), "refuse")):
             ours, theirs, reason, why = opinions(json.dumps(record | {"bound": bound}), tmp_path)
             assert (ours, theirs) == (said, said), f"{a, b, c}: {reason} | {why}"
+
+
+def test_late_parts_prove_the_same_to_the_last_double(tmp_path: Path) -> None:
+    """A ring of 5 on which three ranks are late, the last two most: parts with their late members, all of them, one."""
+    keys: dict[str, Any] = {"network": "ring", "nodes": 5, "bandwidth": 1e9, "latency": 1e-6}
+    late = synth.make("fabric", **keys, collective="allreduce", bytes=10**6, late="1:1ms,3-4:2ms")
+    original = whole(synth.solve(late, "bound", time_limit=10))
+    for parts, who in ((range(5), [3, 4]), (range(5), [1, 3, 4]), ([0, 0, 1, 2, 2], [4]), (range(5), None)):
+        certificate = {"argument": "partition", "part": list(parts)} | ({} if who is None else {"late": who})
+        record = original | {"solution": certificate, "bound": 1e-3}
+        most = greatest(record)
+        for bound, said in ((most, "accept"), (math.nextafter(most, math.inf), "refuse")):
+            ours, theirs, reason, why = opinions(json.dumps(record | {"bound": bound}), tmp_path)
+            assert (ours, theirs) == (said, said), f"{parts, who}: {reason} | {why}"
