@@ -104,11 +104,11 @@ def _series(log: str, logged: Logged, ranks: int) -> Series:
         raise bad_option("--place", f"must be one of {', '.join(PLACES)}", logged.place)
     place = PLACES[logged.place] if logged.place else None
     try:
-        found = read(InputFile(log), Hints(None, logged.collective, None, place))
+        found = read(InputFile(log), Hints(None, logged.collective, None, place, 1))
     except InputError as error:
         if "--ranks" not in str(error):
             raise _by_our_name(error) from None
-        found = read(InputFile(log), Hints(None, logged.collective, ranks, place))
+        found = read(InputFile(log), Hints(None, logged.collective, ranks, place, 1))
     if found.of_pair:
         words = f"{found.test} is a test of one link, not a collective: `synth fit` says what it tells"
         raise InputError([Fault("test", words)], log)
@@ -119,7 +119,7 @@ def _series(log: str, logged: Logged, ranks: int) -> Series:
         raise InputError([Fault("ranks", words)], log)
     least, most = (checked(f"--{end}", lambda text: size(text) if text else None, text or "")
                    for end, text in (("from", logged.least), ("to", logged.most)))  # fmt: skip
-    return of_sizes(found, least, most)
+    return of_sizes(found, least, most, 1)
 
 
 def _by_our_name(error: InputError) -> InputError:
@@ -208,17 +208,22 @@ def _test_of(answer: Answer) -> str:
 
 def _words_of(answer: Answer) -> str:
     """The verdict."""
+    from synth.explanation.fit import TELLING
+    from synth.text.quantities import counted
+
     noise, left = f"{answer.noise:.1%}", f"{answer.none.left:.1%}"
-    model = answer.library.name
+    model, count = answer.library.name, len(answer.library.size)
+    little = f"; {counted(count, 'size')} tell{'s' * (count == 1)} little: measure {FEW} or more"
+    unlike = f"not as predicted by {model}, which leaves {left}"
     if answer.verdict == "predicted":
         return f"as predicted by {model}: it leaves {left}, and the noise is {noise}"
     if answer.verdict == "explained":
-        return f"not as predicted by {model}, which leaves {left}; the noise is {noise}"
+        return unlike + (little if count < TELLING else f"; the noise is {noise}")
     words = f"nothing explains this: {model} leaves {left}, and the noise is {noise}"
-    if (count := len(answer.library.size)) < FEW:
-        words += f"; {count} sizes tell little: measure {FEW} or more"
+    words = (unlike if count < TELLING else words) + (little if count < FEW else "")
     if answer.causes:
-        words += f"; the nearest, {answer.causes[0].words}, leaves {answer.causes[0].left:.1%}"
+        nearest = ", or ".join(f"{one.words} (leaves {one.left:.1%})" for one in answer.causes)
+        words += f"; the nearest: {nearest}"
     return words
 
 

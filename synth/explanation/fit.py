@@ -40,7 +40,8 @@ LEVEL = 0.95
 NEAR = 6.0  # from the best on that a cause is listed in any case, and of its kind that it is not fitted finely
 FINE = 160  # values of a second, finer grid
 FEW = 60  # values of each of two causes at once
-LISTED = 5
+LISTED, LISTED_FEW = 5, 3
+TELLING = 3  # sizes, of which fewer have no noise to be told from
 
 
 class Samples(NamedTuple):
@@ -119,14 +120,22 @@ def explain(libraries: Sequence[Library], size: IntArray, seconds: FloatArray) -
     if best.total >= nothing.total - MARGIN:
         noise = _noise(samples, nothing.seconds)
         verdict = "predicted" if _explains(nothing, noise) else "nothing"
-        return Answer(verdict, nothing.library, noise, nothing, ())
+        nearest = _nearest(singles, samples) if verdict == "nothing" else ()
+        return Answer(verdict, nothing.library, noise, nothing, nearest)
     noise = _noise(samples, best.seconds)
     found = _told(singles, nothing.total, noise)
     if not found:
         found = _told([pair for one in fits for pair in one.pairs(cut, singles)], best.total - MARGIN, noise)
-    ranked = _ranked(found)[:LISTED] if found else _ranked(singles)[:1]
+    ranked = _ranked(found)[:LISTED] if found else _nearest(singles, samples)
     none = next(one for one in fits if one.library is ranked[0].library).none(cut)
     return Answer("explained" if found else "nothing", none.library, noise, none, tuple(ranked))
+
+
+def _nearest(singles: Sequence[Found], samples: Samples) -> tuple[Found, ...]:
+    """What comes nearest to explaining a log that nothing explains; more of it where sizes are too few to tell."""
+    ranked = _ranked(singles)
+    few = len(set(samples.at.tolist())) < TELLING
+    return (*ranked[:1], *(one for one in ranked[1:LISTED_FEW] if few and one.left <= TOLERANCE))
 
 
 def _told(found: Sequence[Found], below: float, noise: float) -> list[Found]:

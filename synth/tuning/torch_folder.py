@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+
+import numpy as np
 
 from synth.errors import InputError
 from synth.exchange.record_export import transfers_of
@@ -13,9 +16,11 @@ from synth.tuning.rows import Candidate, Row
 from synth.tuning.runs import whole
 from synth.tuning.table import ranges
 
+FILE = Path(__file__).with_name("torch_costs.toml")
+
 
 def write_rounds(rows: Sequence[Row], folder: Path, machine: str) -> tuple[list[Path], list[str]]:
-    """Write the rounds of every row that has a schedule, the quickest that can be put in rounds, and the table; the
+    """Write the rounds of every row that has a schedule, the quickest with its calls, and the table; the
     files, and a sentence for each row that is left out or has many rounds. Raises :class:`InputError` where there is
     none, and ``OSError``."""
     entries, files, notes = [], list[Path](), []
@@ -39,12 +44,22 @@ def write_rounds(rows: Sequence[Row], folder: Path, machine: str) -> tuple[list[
 
 
 def _first(row: Row) -> tuple[Candidate, Rounds] | None:
-    """The quickest candidate that can be put in rounds, None where none can."""
+    """The candidate that can be put in rounds and takes the least with its calls, None where none can."""
     assert row.best is not None
-    for one in (row.best, *row.good()):
+    found = []
+    for one in row.offered or [row.best]:
         assert one.record is not None
         try:
-            return one, joined(in_rounds(transfers_of(whole(one.record))))
+            rounds = joined(in_rounds(transfers_of(whole(one.record))))
         except InputError:
             continue
-    return None
+        found.append((one.seconds + calls_s(rounds), one, rounds))
+    return min(found, key=lambda each: each[0])[1:] if found else None
+
+
+def calls_s(rounds: Rounds) -> float:
+    """What the rounds and messages of the busiest rank cost beside the schedule, in seconds."""
+    costs = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    messages = np.unique(np.stack([rounds.src, rounds.dst, rounds.round]), axis=1)
+    sends = np.bincount(messages[0], minlength=1)
+    return float(costs["round"] * rounds.rounds + costs["message"] * sends.max())

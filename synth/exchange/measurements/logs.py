@@ -13,7 +13,7 @@ from synth.exchange.launcher_lines import without_prefixes
 from synth.exchange.measurements import imb, nccl_json, nccl_tests, osu, perftest, sizes_csv, ucc_perftest
 from synth.exchange.measurements.comparison import alike
 from synth.exchange.measurements.lines import Line, Samples
-from synth.exchange.measurements.series import BOTH, IN, MOST_RANKS, OUT, Series, checked
+from synth.exchange.measurements.series import BOTH, FEWEST_SIZES, IN, MOST_RANKS, OUT, Series, checked
 from synth.text.input_file import InputFile
 
 READERS = (nccl_json, nccl_tests, osu, imb, perftest, ucc_perftest, sizes_csv)
@@ -27,12 +27,14 @@ FORMATS = (
 class Hints:
     """What a person says of logs that leave it open. ``label``: what the series is called (default: the file's name);
     ``test``: the benchmark, such as ``sendrecv``; ``ranks``: how many took part; ``place``: ``out-of-place`` (default
-    where a log holds both, unless they are alike), ``in-place`` or ``both``."""
+    where a log holds both, unless they are alike), ``in-place`` or ``both``; ``fewest``:
+    sizes that there must be."""
 
     label: str | None = None
     test: str | None = None
     ranks: int | None = None
     place: str | None = None
+    fewest: int = FEWEST_SIZES
 
 
 def read(file: InputFile, hints: Hints | None = None) -> Series:
@@ -65,12 +67,12 @@ def _series(found: Samples, hints: Hints, source: str, label: str) -> Series:
         return Series(label, found.test, found.ranks, *columns, source, place)
 
     if not held:
-        return checked(of(places == "", ""))
+        return checked(of(places == "", ""), hints.fewest)
     apart = [of(places == place, place) for place in held]
     if hints.place == BOTH or (hints.place is None and len(held) > 1 and alike(*apart)):
-        return checked(of(places != "", BOTH))
+        return checked(of(places != "", BOTH), hints.fewest)
     taken = apart[held.index(hints.place or held[0])]
-    return checked(replace(taken, aside=next((one for one in apart if one is not taken), None)))
+    return checked(replace(taken, aside=next((one for one in apart if one is not taken), None)), hints.fewest)
 
 
 def _lines(text: str) -> Iterator[Line]:

@@ -61,12 +61,13 @@ class Series:
         return self.test in PAIRS
 
 
-def checked(series: Series) -> Series:
-    """The same. Raises :class:`InputError` where too few sizes are measured for two numbers and their spread."""
+def checked(series: Series, fewest: int = FEWEST_SIZES) -> Series:
+    """The same. Raises :class:`InputError` where too few sizes are measured: by default, for two numbers and their
+    spread."""
     count = len(np.unique(series.size))
-    if count < FEWEST_SIZES:
+    if count < fewest:
         first = int(series.lines[0])
-        words = f"holds {counted(count, 'size')}; at least {FEWEST_SIZES} are needed: run it over more (ib_write_bw -a)"
+        words = f"holds {counted(count, 'size')}; at least {fewest} are needed: run it over more (ib_write_bw -a)"
         raise InputError([Fault(f"line {first}", words)], series.source)
     return series
 

@@ -67,9 +67,9 @@ def _halves(series: Series, first: int) -> tuple[Series, Series]:
     return part_of(series, below), part_of(series, ~below)
 
 
-def of_sizes(series: Series, least: int | None, most: int | None) -> Series:
+def of_sizes(series: Series, least: int | None, most: int | None, fewest: int = FEWEST_SIZES) -> Series:
     """The samples of sizes ``least`` to ``most`` (None: any), of the other place too. Raises :class:`InputError` where
-    too few are left."""
+    fewer than ``fewest`` are left."""
     if least is None and most is None:
         return series
     low, high = least or 0, most if most is not None else int(series.size.max())
@@ -80,7 +80,7 @@ def of_sizes(series: Series, least: int | None, most: int | None) -> Series:
     aside = series.aside
     if aside is not None:
         aside = part_of(aside, (aside.size >= low) & (aside.size <= high))
-    return checked(replace(part_of(series, kept), aside=aside))
+    return checked(replace(part_of(series, kept), aside=aside), fewest)
 
 
 def part_of(series: Series, mask: BoolArray) -> Series:

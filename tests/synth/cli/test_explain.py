@@ -76,6 +76,16 @@ def test_lines_of_nccl_pin_what_ran(tmp_path: Path) -> None:
     assert not any(row["logged"] for row in rows[3:])
 
 
+def test_one_size_is_put_beside_the_model_with_what_would_give_it(tmp_path: Path) -> None:
+    """Links at 10 of 25 GB/s."""
+    path = tmp_path / "one.csv"
+    path.write_text(f"size,time\n256MiB,{by_ring(2**28, 20e9)}\n")
+    found = json.loads(run(path, *RING, "--collective", "allreduce", "--json"))
+    assert "1 size tells little" in found["words"]
+    assert any(part["kind"] == "rate" and part["value"] == pytest.approx(0.4, rel=0.01)
+               for cause in found["causes"] for part in cause["parts"])  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
