@@ -16,6 +16,7 @@ from synth_models.step.parts.changes import changed
 from synth_models.step.parts.goal import goal_nodes
 from synth_models.step.parts.kineto import kineto_nodes
 from synth_models.step.parts.pipelines import pipeline
+from synth_models.step.parts.priced import priced
 from synth_models.step.parts.profiles import kernel_nodes, workload_nodes
 from synth_models.step.parts.reading import Assumed
 from synth_models.step.parts.traces import read_groups, trace_nodes
@@ -23,7 +24,10 @@ from synth_models.step.parts.training import training_nodes
 from synth_models.step.parts.written import read_written
 
 _SOURCES = ("stages", "file", "kernels", "workloads", "traces", "step")
-_NEEDED = {"stages": ("microbatches",), "workloads": ("workload", "group"), "step": ("what_if",)}
+_NEEDED = {
+    "stages": ("microbatches",),
+    "workloads": ("workload", "group"),
+}
 
 
 class StepKeys(Keys):
@@ -37,6 +41,7 @@ class StepKeys(Keys):
         "workloads=AICB.csv workload=GPT13B group=8 bandwidth=300GB/s latency=2us",
         "traces=TRACE groups=GROUPS.json bandwidth=50GB/s",
         "step=STEP.json what_if=nvlink=2x,compute=0.9x",
+        "step=STEP.json priced_by=RECORDS",
     )
     stages: Count | None = Field(None, description="stages of a pipeline, a rank each")
     microbatches: Count | None = Field(None, description="of a pipeline")
@@ -57,6 +62,9 @@ class StepKeys(Keys):
     bandwidth: Rate | None = Field(None, description="bytes/s of a rank's port (default 300 GB/s)")
     latency: Seconds | None = Field(None, description="seconds (default 2 us)")
     step: InputFile | None = Field(None, description="instance file of a step")
+    priced_by: InputFile | None = Field(
+        None, description="of that step: records of collectives on one machine (a folder), which they then take"
+    )
     what_if: Listed | None = Field(
         None, description="changes of that step: LINK=2x (rate), compute=0.9x (seconds), overlap=full"
     )
@@ -137,8 +145,15 @@ def _link(keys: StepKeys) -> dict[str, Any]:
 def _changed(keys: StepKeys) -> Made:
     assert keys.step is not None
     step = parse(parse_json(keys.step.data, str(keys.step)), StepInstance, str(keys.step))
-    raw = changed(step.model_dump(mode="json"), keys.what_if or "", str(keys.step))
-    return {key: raw[key] for key in ("links", "alike", "classes", "groups", "nodes")}, f"{step.name}-what-if", []
+    raw, notes = step.model_dump(mode="json"), list[str]()
+    if keys.priced_by is None and keys.what_if is None:
+        raise InputError([Fault("step", "needs what_if= or priced_by=")])
+    if keys.priced_by is not None:
+        raw, notes = priced(raw, keys.priced_by.path)
+    if keys.what_if is not None:
+        raw = changed(raw, keys.what_if, str(keys.step))
+    name = f"{step.name}{'-priced' * (keys.priced_by is not None)}{'-what-if' * (keys.what_if is not None)}"
+    return {key: raw[key] for key in ("links", "alike", "classes", "groups", "nodes")}, name, notes
 
 
 _MADE: dict[str, Callable[[StepKeys], Made]] = {

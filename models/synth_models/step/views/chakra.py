@@ -29,6 +29,7 @@ from synth_models.step.solution import Timetable
 
 VERSION = "0.0.4"
 OPERATIONS = 10**12  # a second
+LEAST = 1000  # operations, a nanosecond: what takes less has its nanosecond on the CPU
 
 
 def traces(instance: StepInstance, timetable: Timetable, prefix: Path) -> list[Path]:
@@ -112,9 +113,11 @@ def _message(
     message = Node(id=number, name=one.name, data_deps=sorted(before))
     if isinstance(one, Computation):
         message.type, message.duration_micros = COMP, round(one.seconds * 1e6)
-        message.attr.add(name="is_cpu_op", bool_val=one.stream == "cpu")
-        message.attr.add(name="num_ops", int64_val=round(one.seconds * OPERATIONS))
-        message.attr.add(name="tensor_size", uint64_val=1)
+        work = round(one.seconds * OPERATIONS)
+        message.attr.add(name="is_cpu_op", bool_val=one.stream == "cpu" or work < LEAST)
+        if work >= LEAST:
+            message.attr.add(name="num_ops", int64_val=work)
+            message.attr.add(name="tensor_size", uint64_val=1)
         return message
     message.attr.add(name="is_cpu_op", bool_val=False)
     size = one.bytes
