@@ -48,7 +48,7 @@ def routed(
 
     Without ``exact`` trees alone route. What is found on the way is offered to ``options.held``.
     """
-    folds = folded(arcs_of(instance, circuits), offered(instance, circuits))
+    folds = folds_of(instance, circuits)
     if (folds.away < 0).any():
         return None
     if instance.objective == "hops":
@@ -63,6 +63,11 @@ def routed(
         if not best.tight and not options.out_of_time():
             step()
     return best.load, best.topology
+
+
+def folds_of(instance: TopologyInstance, circuits: IntArray) -> Folded:
+    """The topology of these circuits folded by the symmetries that are found."""
+    return folded(arcs_of(instance, circuits), offered(instance, circuits))
 
 
 class _Best:
