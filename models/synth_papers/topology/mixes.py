@@ -25,6 +25,9 @@ TITLE = f"{MIX} on {NODES} nodes of degree {DEGREE}"
 
 def tables(page: Reproduction) -> str:
     """A row a topology, with the gap to what no topology of its links can beat."""
+    if page.quick:
+        page.skip("the mix: not in the short form")
+        return ""
     rows, bounds = list[dict[str, object]](), dict[str, float]()
     for links, keys in PLANTS.items():
         instance = page.keep(make("topology", **keys), PART)
