@@ -53,7 +53,7 @@ def routed(
         return None
     if instance.objective == "hops":
         return Fraction(0), Topology(circuits)
-    best = _Best(circuits, folds, options)
+    best = _Best(circuits, folds, options if instance.objective == "load" else options.part())  # of a mix none is held
     for flow, rounds in tree_flows(folds, options):
         best.keep(flow, rounds)
     shortest = _on_shortest(folds)
