@@ -1,4 +1,4 @@
-"""Cubes of which a switch, a link or a whole cube has failed: the best use of the rest."""
+"""Cubes of which a switch or a whole cube has failed: the best use of the rest."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from synth.text.quantities import percent
 
 PART = "failures"
 LIMIT_S = 60.0
-METHODS = ("bound", "torus", "twisted", "search")
+METHODS = ("bound", "twisted", "search")
 PLANTS: dict[str, dict[str, object]] = {
     "2 cubes": {"cubes": 2},
     "2 cubes, a switch failed": {"cubes": 2, "failed_switches": "0"},
-    "2 cubes, a link inside failed": {"cubes": 2, "failed_links": "0-1"},
     "4 cubes": {"cubes": 4},
     "4 cubes, one failed": {"cubes": 4, "failed_cubes": "3"},
 }

@@ -56,8 +56,8 @@ class _Part:
 def completed(instance: TopologyInstance, circuits: IntArray, options: RunOptions) -> Topology | None:
     """The solution of these circuits for the objective; None where nodes are apart or a collective has no schedule."""
     if instance.objective != "mix":
-        found = routed(instance, circuits, options)
-        return None if found is None else found[1]
+        flow = routed(instance, circuits, options)
+        return None if flow is None else flow[1]
     folds = folds_of(instance, circuits)
     if (folds.away < 0).any():
         return None
