@@ -81,7 +81,7 @@ def test_arrays_are_those_that_were_packed():
 def test_what_is_published_stays_small():
     """Records stand in collections; what is larger than a megabyte is named in the folder's README, with its reason."""
     files = [path for path in PUBLISHED.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
-    assert len([path for path in files if path.parent != PUBLISHED / "findings"]) < 230  # a picture a finding
+    assert len([path for path in files if path.parent != PUBLISHED / "findings"]) < 240  # a picture a finding
     assert not [path for path in files if path.suffix in (".json", ".instance")]
     said = (PUBLISHED / "README.md").read_text()
     for path in files:

@@ -48,12 +48,12 @@ def routed(
 
     Without ``exact`` trees alone route. What is found on the way is offered to ``options.held``.
     """
-    folds = folded(arcs_of(instance, circuits), offered(instance, circuits))
+    folds = folds_of(instance, circuits)
     if (folds.away < 0).any():
         return None
     if instance.objective == "hops":
         return Fraction(0), Topology(circuits)
-    best = _Best(circuits, folds, options)
+    best = _Best(circuits, folds, options if instance.objective == "load" else options.part())  # of a mix none is held
     for flow, rounds in tree_flows(folds, options):
         best.keep(flow, rounds)
     shortest = _on_shortest(folds)
@@ -63,6 +63,11 @@ def routed(
         if not best.tight and not options.out_of_time():
             step()
     return best.load, best.topology
+
+
+def folds_of(instance: TopologyInstance, circuits: IntArray) -> Folded:
+    """The topology of these circuits folded by the symmetries that are found."""
+    return folded(arcs_of(instance, circuits), offered(instance, circuits))
 
 
 class _Best:
