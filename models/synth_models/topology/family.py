@@ -7,7 +7,7 @@ from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_int
 
 _HERE = "synth_models.topology."
-_MOVES = Parameter("moves", read_int(1), 10_000, "moves of a start of the local search, at most")
+_MOVES = Parameter("moves", read_int(1), 100_000, "moves of a start of the local search, at most")
 _STARTS = Parameter("starts", read_int(1), 4, "starting points of the local search")
 
 
@@ -54,7 +54,7 @@ FAMILY = Family(
         Method(
             "search",
             "reference",
-            "local search over lifts by hops and the cut of a cube, then the routing (ours)",
+            "local search over lifts by lengths and the cut of a cube, then the routing (ours)",
             _HERE + "references.search:solve",
             parameters=(_MOVES, _STARTS),
         ),

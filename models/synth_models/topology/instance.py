@@ -218,7 +218,7 @@ def suited(instance: TopologyInstance, method: str) -> bool:
         case "de_bruijn" | "kautz":
             return isinstance(plant, Budget) and not plant.links and plant.one_way
         case "search":
-            return isinstance(plant, Cubes) or (isinstance(plant, Budget) and not plant.links and not plant.one_way)
+            return isinstance(plant, Cubes) or (isinstance(plant, Budget) and not plant.links)
         case "milp":
             return instance.degree is None and instance.nodes <= 16 and instance.objective != "mix"
     return True
