@@ -41,6 +41,20 @@ CUBES = {"cubes": 2, "sides": "4x4x4"}
             "kautz",
             306,
         ),  # 300 by levels; 3 cycles of two
+        ({"nodes": 8, "degree": 4, "objective": "hops"}, "complete_bipartite", 8 * (4 + 3 * 2)),
+        ({"nodes": 16, "degree": 4, "objective": "hops"}, "cartesian_power", 16 * 32),  # a hypercube, half of 64 bits
+        ({"nodes": 9, "degree": 4, "objective": "hops"}, "cartesian_power", 9 * (4 + 4 * 2)),  # triangles: Hamming
+        ({"nodes": 6, "degree": 4, "objective": "hops"}, "degree_expansion", 6 * (4 + 2)),  # a triangle of twins
+        (
+            {"nodes": 20, "degree": 4, "one_way": True, "objective": "hops"},
+            "line_graph",
+            20 * (4 + 15 * 2),  # of K5, a Kautz graph
+        ),
+        (
+            {"nodes": 64, "degree": 4, "one_way": True, "objective": "hops"},
+            "line_graph",
+            64 * 63 + 4 * 4 * 480 - 64,  # of C(16,{3,4}), of 480 hops: a to b by way of the head of a and the tail of b
+        ),
         ({"nodes": 13, "degree": 4}, "circulant", 5.0),  # ± 2, 3: 4 nodes at one hop, 8 at two: 20 hops over 4 arcs
     ],
 )
@@ -74,6 +88,10 @@ def test_a_random_graph_has_its_degree_and_follows_the_seed() -> None:
         ({"nodes": 5, "degree": 3}, "circulant"),
         ({"nodes": 5, "degree": 3}, "random_regular"),
         ({"cubes": 2, "sides": "2x2"}, "kautz"),
+        ({"nodes": 9, "degree": 4}, "complete_bipartite"),
+        ({"nodes": 10, "degree": 2}, "line_graph"),
+        ({"nodes": 7, "degree": 3}, "cartesian_power"),
+        ({"nodes": 7, "degree": 3}, "degree_expansion"),
         ({"nodes": 8, "degree": 3}, "milp"),
     ],
 )
