@@ -40,9 +40,9 @@ def check_bound(instance: TopologyInstance, bound: float, certificate: Mapping[s
 def _levels(instance: TopologyInstance, certificate: Mapping[str, Any]) -> Fraction:
     """The least sum of lengths, over what all arcs can carry of lengths at a load of 1."""
     given = certificate if "lengths" in certificate else {"lengths": [1, 1]}
-    inside, circuit = untrusted.whole_numbers(given, "lengths", 1, LONGEST, (2,)).tolist()
+    inside, circuit = map(int, untrusted.whole_numbers(given, "lengths", 1, LONGEST, (2,)))
     fixed = len(instance.fixed) * (1 if instance.one_way else 2)
-    return least_hops(instance, inside, circuit) / (fixed * inside + (instance.most_rate - fixed) * circuit)
+    return Fraction(least_hops(instance, inside, circuit)) / (fixed * inside + (instance.most_rate - fixed) * circuit)
 
 
 def _proven(instance: TopologyInstance, certificate: Mapping[str, Any]) -> Fraction:

@@ -28,17 +28,17 @@ class Lift:
     @property
     def to(self) -> IntArray:
         """The position that each port leads to, shape (positions, ports)."""
-        return self.ports[0]
+        return np.asarray(self.ports[0], dtype=np.int64)
 
     @property
     def shift(self) -> IntArray:
         """How many copies further, shape (positions, ports)."""
-        return self.ports[1]
+        return np.asarray(self.ports[1], dtype=np.int64)
 
     @property
     def mate(self) -> IntArray:
         """The port at the other end, shape (positions, ports)."""
-        return self.ports[2]
+        return np.asarray(self.ports[2], dtype=np.int64)
 
     def turn(self, port: int, shift: int) -> None:
         """Have the port lead ``shift`` copies further, and its mate as many back."""

@@ -77,10 +77,10 @@ def _simple(nodes: int, degree: int, one_way: bool) -> Iterator[Graph]:
     if nodes == 2 * degree:
         yield _bipartite(degree)
     if degree == 2 and nodes > 2:
-        yield Graph(f"BiRing({nodes})", (node + [1, -1]) % nodes)
+        yield Graph(f"BiRing({nodes})", (node + np.array([1, -1])) % nodes)
     if degree == 4 and nodes > 4:
         m, after = least_diameter_steps(nodes)
-        yield Graph(f"C({nodes},{{{m},{after}}})", (node + [m, after, -m, -after]) % nodes)
+        yield Graph(f"C({nodes},{{{m},{after}}})", (node + np.array([m, after, -m, -after])) % nodes)
     if one_way and degree == 1:
         yield Graph(f"UniRing({nodes})", (node + 1) % nodes)
     if one_way and nodes > degree + 1:

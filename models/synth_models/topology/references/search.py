@@ -72,21 +72,36 @@ def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
     tried = [routed(instance, start.circuits, options, exact=False) for start in found]
     if not (quick := [one for one in tried if one is not None]):
         return Outcome("finished", message="no start joined all nodes")
-    best: tuple[Fraction, Topology] = min(quick, key=lambda one: one[0])
-    finished = completed(instance, best[1].circuits, options)
-    return Outcome("finished", best[1] if finished is None else finished)
+    quick.sort(key=lambda one: one[0])
+    if instance.objective == "load":
+        return Outcome("finished", _best_routed(instance, quick, options))
+    done = completed(instance, quick[0][1].circuits, options)
+    return Outcome("finished", quick[0][1] if done is None else done)
+
+
+def _best_routed(instance: TopologyInstance, quick: list[tuple[Fraction, Topology]], options: RunOptions) -> Topology:
+    """The best of the starts once each has been routed with care, as long as another is likely to end in time."""
+    best, took = quick[0], 0.0
+    for _, topology in quick:
+        left = options.remaining()
+        if not options.fits(took):
+            break
+        done = routed(instance, topology.circuits, options)
+        best = best if done is None else min(best, done, key=lambda one: one[0])
+        took = 0.0 if left is None else left - (options.remaining() or 0.0)
+    return best[1]
 
 
 def _anneal(instance: TopologyInstance, options: RunOptions, moves: int, number: int) -> _Start:
     """Random moves at falling temperatures; the best that was met. Where time is too short for all, fewer are made."""
     random = np.random.default_rng([options.seed, number])
-    lift, cut = _lift(instance, number, random)
+    lift, needed = _lift(instance, number, random)
     kind = TURNED if isinstance(instance.plant, Cubes) else LED if instance.one_way else JOINED
     first = length_sum(lift.to, lift.shift, lift.ports[3], lift.copies, UNREACHED)
     costs, best = np.array([first, first]), lift.ports.copy()
-    cut = np.array([cut, int(SHORT * first) if first < UNREACHED else 1])
-    if cut[0]:
-        costs += max(0, int(cut[0] - np.count_nonzero(lift.shift.flat[lift.movable]))) * cut[1]
+    cut = np.array([needed, int(SHORT * first) if first < UNREACHED else 1])
+    if needed:
+        costs += max(0, int(needed - np.count_nonzero(lift.shift.flat[lift.movable]))) * cut[1]
     words = -(-len(lift.to) // BITS)
     work = words * lift.to[0].size * instance.nodes * STEPS * int(lift.ports[3].max())
     moves, batch = min(moves, 1 + WORK // work), 1 + BATCH // work
@@ -115,7 +130,7 @@ def _lift(instance: TopologyInstance, number: int, random: np.random.Generator) 
         length, needed = 1, 0
         if instance.objective != "hops":
             bound, lengths = by_levels(instance)
-            length = max(1, lengths[1] - number)
+            length = max(1, lengths[1] - number % 2)
             each = instance.nodes // plant.cubes
             needed = math.ceil(MORE * each * (instance.nodes - each) / 2 / bound)
         lift = lift_of_cubes(plant, length)
