@@ -11,14 +11,14 @@ from synth.text.quantities import percent
 PART = "cubes"
 LIMIT_S = 120.0
 METHODS = ("bound", "torus", "twisted", "search")
-CUBES = (2, 3, 4, 8, 16, 32, 64)
+CUBES = (4, 8, 16, 64)
 TITLE = "The largest load of an all-to-all on cubes of 4x4x4"
 
 
 def tables(page: Reproduction) -> str:
     """A row a number of cubes."""
     rows = []
-    for cubes in CUBES[:2] if page.quick else CUBES:
+    for cubes in CUBES[:1] if page.quick else CUBES:
         instance, part = page.placed(make("topology", cubes=cubes), PART)
         found = {r["method"]: r for _, r in page.solve([instance], METHODS, time_limit=LIMIT_S, part=part)}
         value = {name: float(record.value) for name, record in found.items() if record.value is not None}

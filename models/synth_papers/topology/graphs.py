@@ -13,7 +13,7 @@ from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent
 
 PRINTED = printed.read(__file__)
-LIMIT_S = 60.0
+LIMIT_S = 20.0
 PART = "graphs"
 MANY = {"moves": "1000000", "starts": "6"}
 CONNECTED = "Graphs of the direct-connect paper and ours: hops of the farthest and of the mean pair"
