@@ -7,12 +7,17 @@ from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_int
 
 _HERE = "synth_models.topology."
-_MOVES = Parameter("moves", read_int(1), 10_000, "moves of a start of the local search, at most")
+_MOVES = Parameter("moves", read_int(1), 100_000, "moves of a start of the local search, at most")
 _STARTS = Parameter("starts", read_int(1), 4, "starting points of the local search")
 
+_PUBLISHED = (
+    *("torus", "twisted", "circulant", "de_bruijn", "kautz", "random_regular"),
+    *("complete_bipartite", "line_graph", "cartesian_power", "degree_expansion"),
+)
 
-def _published(name: str, summary: str) -> Method:
-    return Method(name, "reference", summary, f"{_HERE}references.published:{name}", repeats=True)
+
+def _published(name: str, summary: str, module: str = "published") -> Method:
+    return Method(name, "reference", summary, f"{_HERE}references.{module}:{name}", repeats=True)
 
 
 FAMILY = Family(
@@ -39,10 +44,8 @@ FAMILY = Family(
             "synth_papers.topology.page:reproduce",
         ),
     ),
-    published=("torus", "twisted", "circulant", "de_bruijn", "kautz", "random_regular"),
-    default_methods=(
-        *("bound", "torus", "twisted", "circulant", "de_bruijn", "kautz", "random_regular", "search", "milp"),
-    ),
+    published=_PUBLISHED,
+    default_methods=("bound", *_PUBLISHED, "search", "milp"),
     methods=by_name(
         Method("bound", "bound", "levels of nodes within so many hops, cuts of slabs", _HERE + "bounds.anywhere:solve"),
         _published("torus", "cubes as a block, its lines closed to rings"),
@@ -51,10 +54,14 @@ FAMILY = Family(
         _published("de_bruijn", "generalised de Bruijn graph, one way"),
         _published("kautz", "generalised Kautz graph, one way"),
         _published("random_regular", "a random regular graph (Jellyfish)"),
+        _published("complete_bipartite", "two halves, all of one joined to all of the other", "constructions"),
+        _published("line_graph", "line graphs of small graphs, one way (direct-connect)", "constructions"),
+        _published("cartesian_power", "powers of small graphs: Hamming, tori (direct-connect)", "constructions"),
+        _published("degree_expansion", "copies of the nodes of small graphs (direct-connect)", "constructions"),
         Method(
             "search",
             "reference",
-            "local search over lifts by hops and the cut of a cube, then the routing (ours)",
+            "local search over lifts by lengths and the cut of a cube, then the routing (ours)",
             _HERE + "references.search:solve",
             parameters=(_MOVES, _STARTS),
         ),

@@ -215,10 +215,14 @@ def suited(instance: TopologyInstance, method: str) -> bool:
             return isinstance(plant, Cubes)
         case "circulant" | "random_regular":
             return isinstance(plant, Budget) and not plant.links and not plant.one_way
-        case "de_bruijn" | "kautz":
+        case "complete_bipartite":
+            return isinstance(plant, Budget) and not plant.links and plant.nodes == 2 * plant.degree
+        case "cartesian_power" | "degree_expansion":
+            return isinstance(plant, Budget) and not plant.links
+        case "de_bruijn" | "kautz" | "line_graph":
             return isinstance(plant, Budget) and not plant.links and plant.one_way
         case "search":
-            return isinstance(plant, Cubes) or (isinstance(plant, Budget) and not plant.links and not plant.one_way)
+            return isinstance(plant, Cubes) or (isinstance(plant, Budget) and not plant.links)
         case "milp":
             return instance.degree is None and instance.nodes <= 16 and instance.objective != "mix"
     return True

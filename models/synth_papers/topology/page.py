@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from synth.reproduction.collect import Reproduction
-from synth_papers.topology import failures, mixes, two_cubes
+from synth_papers.topology import cubes, failures, graphs, mixes, two_cubes
 
-PARTS: tuple[Callable[[Reproduction], str], ...] = (two_cubes.tables, mixes.tables, failures.tables)
+PARTS: tuple[Callable[[Reproduction], str], ...] = (
+    *(two_cubes.tables, cubes.tables, graphs.direct_connect, graphs.golf),
+    *(mixes.tables, failures.tables),
+)
 """Each puts its tables on the page and returns its sentence of the answer, of which there are two to four."""
 
 

@@ -8,7 +8,7 @@ from models.topology.brute_force import circuits, every_matrix, hop_sums, least_
 
 import synth
 from synth.options import RunOptions
-from synth_models.topology.bounds.anywhere import least_hops, strongest
+from synth_models.topology.bounds.anywhere import least_length, strongest
 from synth_models.topology.check.replay import check_topology
 from synth_models.topology.parts.routing import routed
 from synth_models.topology.solution import Topology
@@ -27,7 +27,7 @@ def test_two_cubes_of_eight_have_4096_topologies_and_the_program_finds_the_best(
     sums = hop_sums(matrices)
     assert len(sums) == 4096
     assert set(matrices.sum(axis=(1, 2)).tolist()) == {96}
-    assert sums.min() == least_hops(instance) == 416
+    assert sums.min() == least_length(instance) == 416
     record = synth.solve(instance, "milp")
     assert record.data["termination"] == "optimal"
     assert record.value == pytest.approx(13 / 3, rel=1e-9)
@@ -66,7 +66,7 @@ def test_the_hops_of_every_topology(keys: dict[str, object]) -> None:
     instance = synth.make("topology", objective="hops", **keys)
     every = list(every_matrix(instance))
     sums = hop_sums(np.array([matrix for _, matrix in every]))
-    assert least_hops(instance) <= sums.min()
+    assert least_length(instance) <= sums.min()
     for number in range(0, len(every), 1 + len(every) // 40):
         verdict = check_topology(instance, Topology(circuits(every[number][0])))
         assert (verdict.value or 1e9) == sums[number]
@@ -79,5 +79,5 @@ def test_a_failed_switch_counts() -> None:
     broken = synth.make("topology", objective="hops", failed_switches="1", **TWO_SQUARES)
     sums = [hop_sums(np.array([m for _, m in every_matrix(one)])).min() for one in (whole, broken)]
     assert sums[0] <= sums[1]
-    assert least_hops(broken) <= sums[1]
+    assert least_length(broken) <= sums[1]
     assert synth.solve(broken, "milp").value == sums[1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import synth
-from synth_models.topology.bounds.anywhere import strongest
+from synth_models.topology.bounds.anywhere import least_length, strongest
 from synth_models.topology.check.certificates import check_bound
 from synth_models.topology.check.replay import check_topology
 from synth_models.topology.instance import TopologyInstance
@@ -168,6 +168,25 @@ def test_bounds_by_hand_and_their_certificates(keys: dict[str, object], bound: F
     assert found == bound
     assert check_bound(instance, float(found), certificate) == []
     assert "proves" in check_bound(instance, float(found) * 1.001, certificate)[0]
+
+
+@pytest.mark.parametrize("keys", [{"cubes": 16}, {"cubes": 40, "sides": "2x3", "failed_switches": "1"}])
+def test_lengths_are_counted_again(keys: dict[str, object]) -> None:
+    """Where cubes are many, longer circuits prove more; what is no pair of lengths proves nothing."""
+    instance = synth.make("topology", **keys)
+    assert isinstance(instance, TopologyInstance)
+    found, _, certificate = strongest(instance)
+    alike = Fraction(least_length(instance), instance.most_arcs)
+    assert certificate["lengths"][1] > 1
+    assert found > alike
+    assert check_bound(instance, float(found), certificate) == []
+    assert check_bound(instance, float(alike), {"argument": "levels"}) == []
+    assert "proves" in check_bound(instance, float(found) * 1.001, certificate)[0]
+    for lengths in ([1], [0, 1], [1, 2, 3], [1, 1000], [1, 1.5]):
+        assert "broken" in check_bound(instance, 1.0, {"argument": "levels", "lengths": lengths})[0]
+    ring = synth.make("topology", nodes=9, degree=2)
+    assert isinstance(ring, TopologyInstance)
+    assert "broken" in check_bound(ring, 1.0, {"argument": "levels", "lengths": [1, 2]})[0]
 
 
 def test_a_cut_is_counted_again() -> None:

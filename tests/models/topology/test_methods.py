@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -14,15 +15,16 @@ from synth.errors import InputError
 from synth.options import RunOptions
 from synth.solvers.status import SolverResult
 from synth.text.input_file import InputFile
+from synth_models.topology.bounds.anywhere import least_length
 from synth_models.topology.check.replay import check_topology
-from synth_models.topology.instance import Cubes, TopologyInstance
+from synth_models.topology.instance import Budget, Cubes, TopologyInstance
 from synth_models.topology.parts.arcs import arcs_of
 from synth_models.topology.parts.folds import folded, tree_flows
-from synth_models.topology.parts.kernels import lift_even_loads, lift_hop_sum
-from synth_models.topology.parts.lifts import lift_of_cubes
+from synth_models.topology.parts.lift_kernels import UNREACHED, length_sum
+from synth_models.topology.parts.lifts import circuits_of, circuits_of_cubes, lift_of_cubes, random_lift
 from synth_models.topology.parts.routing import routed
 from synth_models.topology.programs import milp
-from synth_models.topology.solution import Topology, flow_table
+from synth_models.topology.solution import Topology, flow_table, joined
 from synth_models.topology.views.from_table import from_table
 
 CUBES = {"cubes": 2, "sides": "4x4x4"}
@@ -39,6 +41,20 @@ CUBES = {"cubes": 2, "sides": "4x4x4"}
             "kautz",
             306,
         ),  # 300 by levels; 3 cycles of two
+        ({"nodes": 8, "degree": 4, "objective": "hops"}, "complete_bipartite", 8 * (4 + 3 * 2)),
+        ({"nodes": 16, "degree": 4, "objective": "hops"}, "cartesian_power", 16 * 32),  # a hypercube, half of 64 bits
+        ({"nodes": 9, "degree": 4, "objective": "hops"}, "cartesian_power", 9 * (4 + 4 * 2)),  # triangles: Hamming
+        ({"nodes": 6, "degree": 4, "objective": "hops"}, "degree_expansion", 6 * (4 + 2)),  # a triangle of twins
+        (
+            {"nodes": 20, "degree": 4, "one_way": True, "objective": "hops"},
+            "line_graph",
+            20 * (4 + 15 * 2),  # of K5, a Kautz graph
+        ),
+        (
+            {"nodes": 64, "degree": 4, "one_way": True, "objective": "hops"},
+            "line_graph",
+            64 * 63 + 4 * 4 * 480 - 64,  # of C(16,{3,4}), of 480 hops: a to b by way of the head of a and the tail of b
+        ),
         ({"nodes": 13, "degree": 4}, "circulant", 5.0),  # ± 2, 3: 4 nodes at one hop, 8 at two: 20 hops over 4 arcs
     ],
 )
@@ -72,7 +88,10 @@ def test_a_random_graph_has_its_degree_and_follows_the_seed() -> None:
         ({"nodes": 5, "degree": 3}, "circulant"),
         ({"nodes": 5, "degree": 3}, "random_regular"),
         ({"cubes": 2, "sides": "2x2"}, "kautz"),
-        ({"nodes": 5, "degree": 3}, "search"),
+        ({"nodes": 9, "degree": 4}, "complete_bipartite"),
+        ({"nodes": 10, "degree": 2}, "line_graph"),
+        ({"nodes": 7, "degree": 3}, "cartesian_power"),
+        ({"nodes": 7, "degree": 3}, "degree_expansion"),
         ({"nodes": 8, "degree": 3}, "milp"),
     ],
 )
@@ -165,23 +184,47 @@ def test_a_collective_on_a_topology_that_was_found(tmp_path: Any) -> None:
         synth.make("fabric", topology=file, nodes=4, collective="alltoall", bytes="1MiB")
 
 
-@pytest.mark.parametrize("method", ["torus", "twisted"])
-def test_even_loads_are_those_of_all_shortest_paths(method: str) -> None:
-    """Their sum is that of the hops, and no routing that the method found is worse than they are."""
-    instance = synth.make("topology", cubes=2, sides="4x2")
+@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("copies", [1, 2, 5])
+def test_the_sum_of_lengths_of_a_lift(copies: int, length: int) -> None:
+    """As Dijkstra's way finds it in the graph that the circuits make; no topology has less than the bound."""
+    instance = synth.make("topology", cubes=copies, sides="4x2")
     assert isinstance(instance, TopologyInstance)
     assert isinstance(instance.plant, Cubes)
-    lift = lift_of_cubes(instance.plant)
-    circuits = synth.solve(instance, method).solution().circuits
-    shifts = [(circuits[circuits[:, 0] == switch][0, 2]) % 2 for switch in range(len(instance.switches))]
-    for port, shift in zip(lift.movable.tolist(), shifts, strict=True):
-        lift.turn(port, int(shift))
-    load = np.zeros(lift.to.shape)
-    hops = lift_even_loads(lift.to, lift.shift, 2, load)
-    facts = synth.solve(instance, method).data["verified"]["facts"]
-    assert hops == lift_hop_sum(lift.to, lift.shift, 2) == facts["hops"] // 2
-    assert load.sum() == pytest.approx(hops)
-    assert load.max() >= (synth.solve(instance, method).value or 0) - 1e-9
+    lift, random = lift_of_cubes(instance.plant, length), np.random.default_rng(3)
+    assert length_sum(lift.to, lift.shift, lift.ports[3], copies, 1 << 40) == UNREACHED or copies == 1
+    for port in lift.movable.tolist():
+        lift.turn(port, int(random.integers(copies)))
+    graph = nx.Graph()
+    graph.add_edges_from(map(tuple, instance.fixed.tolist()), length=1)
+    for u, v in joined(instance, circuits_of_cubes(instance.plant, lift.shift.flat[lift.movable].tolist())).tolist():
+        if not graph.has_edge(u, v):
+            graph.add_edge(u, v, length=length)
+    away = sum(sum(far.values()) for _, far in nx.all_pairs_dijkstra_path_length(graph, weight="length"))
+    found = length_sum(lift.to, lift.shift, lift.ports[3], copies, 1 << 40)
+    assert found * copies == away >= least_length(instance, (1, length))
+    assert length_sum(lift.to, lift.shift, lift.ports[3], copies, found - 1) == UNREACHED
+
+
+@pytest.mark.parametrize(
+    ("nodes", "degree", "one_way", "least"),
+    [(15, 3, False, 22), (12, 3, False, 18), (12, 2, True, 24), (10, 5, False, 25), (7, 3, False, 10)],
+)
+def test_a_lift_of_any_nodes_keeps_to_its_degree(nodes: int, degree: int, one_way: bool, least: int) -> None:
+    """For every divisor of the nodes; of an odd number of ports all but one have a link."""
+    instance = synth.make("topology", nodes=nodes, degree=degree, one_way=one_way, objective="hops")
+    assert isinstance(instance, TopologyInstance)
+    assert isinstance(instance.plant, Budget)
+    for positions in (p for p in range(1, nodes + 1) if nodes % p == 0):
+        lift = random_lift(instance.plant, positions, np.random.default_rng(positions))
+        lift.shift[(lift.to == np.arange(positions)[:, None]) & (lift.shift == 0)] = 1  # no loops, where none are made
+        circuits = circuits_of(lift, one_way)
+        assert len(circuits) <= nodes * degree // (1 if one_way else 2)
+        faults = check_topology(instance, Topology(circuits)).faults
+        assert all("no path leads" in fault for fault in faults), faults
+    record = synth.solve(instance, "search", options={"moves": 200, "starts": 3})
+    assert record.ok
+    assert least <= record.data["verified"]["facts"]["circuits"] <= nodes * degree // (1 if one_way else 2)
 
 
 def test_trees_over_paths_of_any_length_come_near_the_program() -> None:

@@ -2,7 +2,7 @@
 
 The sum of hops by levels is counted backwards: how many nodes of each position lie within j hops of a port in the tree
 of copies that the check (``check/levels.py``) walks forwards. Cuts are tried around single nodes, single cubes and the
-slabs of every dimension.
+slabs of every dimension. For the load of cubes circuits may count as longer than links inside a cube.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import prod
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from synth.graph.hops import hops
 from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.topology.bounds.mixes import Counted, Cut, strongest_mix
-from synth_models.topology.instance import Cubes, TopologyInstance, lines
+from synth_models.topology.instance import Budget, Cubes, Switched, TopologyInstance, lines
 
 LARGEST = 64  # nodes of a cube whose copies are counted
+LENGTHS = tuple((1, circuit) for circuit in (1, 2, 3, 4, 6, 8))  # of a link inside a cube, and of a circuit
 
 
 def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
@@ -33,14 +34,17 @@ def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
 
 def strongest(instance: TopologyInstance) -> tuple[Fraction, str, dict[str, Any]]:
     """The bound as a fraction, its proof in words and its certificate."""
-    total = least_hops(instance)
+    total = least_length(instance)
     if instance.objective == "hops":
         return Fraction(total), "levels: how many nodes can lie within so many hops", {"argument": "levels"}
     if instance.objective == "mix":
         return strongest_mix(instance, Counted(total, *least_depths(instance), _cuts_both_ways(instance)))
-    best = total / instance.most_rate
+    best, lengths = by_levels(instance)
     words = f"levels: {total} hops at least, over {instance.most_arcs} arcs"
     certificate: dict[str, Any] = {"argument": "levels"}
+    if lengths != LENGTHS[0]:
+        words = f"levels, a circuit {lengths[1]} times as long as a link inside a cube"
+        certificate |= {"lengths": list(lengths)}
     for name, inside in cuts(instance):
         rate = most_leaving(instance, inside)
         if not rate:
@@ -50,6 +54,15 @@ def strongest(instance: TopologyInstance) -> tuple[Fraction, str, dict[str, Any]
             best, words = load, f"cut: at most {rate} arcs lead out of {name}"
             certificate = {"argument": "cut", "inside": np.flatnonzero(inside).tolist()}
     return best, words, certificate
+
+
+def by_levels(instance: TopologyInstance) -> tuple[Fraction, tuple[int, int]]:
+    """The bound on the load by levels, and the lengths of a link inside a cube and of a circuit that prove it."""
+    every = LENGTHS if _of_copies(instance.plant) else LENGTHS[:1]
+    return max(
+        ((least_length(instance, lengths) / most_length(instance, lengths), lengths) for lengths in every),
+        key=lambda one: one[0],
+    )
 
 
 def cuts(instance: TopologyInstance) -> Iterator[tuple[str, BoolArray]]:
@@ -94,42 +107,52 @@ def most_leaving(instance: TopologyInstance, inside: BoolArray) -> Fraction:
     return sum(fixed) + Fraction(circuits * quick, slow)
 
 
-def least_hops(instance: TopologyInstance) -> int:
-    """The least sum of hops of any topology (``check/levels.py`` says why)."""
+def most_length(instance: TopologyInstance, lengths: tuple[int, int]) -> Fraction:
+    """The length of all arcs that a topology can have, ``lengths`` of a fixed one and of one of a circuit, times their
+    rate, of a fixed one 1."""
+    fixed = len(instance.fixed) * (1 if instance.one_way else 2)
+    return fixed * lengths[0] + (instance.most_rate - fixed) * lengths[1]
+
+
+def least_length(instance: TopologyInstance, lengths: tuple[int, int] = (1, 1)) -> int:
+    """The least sum of lengths of any topology (``check/levels.py`` says why), ``lengths`` of a link inside a cube and
+    of a circuit; of plants that are not counted in copies both are 1."""
     plant = instance.plant
-    if isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST:
-        return plant.cubes * int(_in_copies(plant).sum())
+    if _of_copies(plant):
+        return plant.cubes * int(_in_copies(plant, *lengths).sum())
     return int(_by_degree(instance).sum())
+
+
+def _of_copies(plant: Cubes | Switched | Budget) -> TypeGuard[Cubes]:
+    return isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST
 
 
 def least_depths(instance: TopologyInstance) -> tuple[int, int]:
     """So many hops, or more, are in every topology between some two nodes, and between node 0 and one."""
-    plant = instance.plant
-    copies = isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST
-    missing = _in_copies(plant) if copies and isinstance(plant, Cubes) else _by_degree(instance)
+    missing = _in_copies(instance.plant) if _of_copies(instance.plant) else _by_degree(instance)
     depths = (missing > 0).sum(axis=0)
     return int(depths.max()), int(depths[0])
 
 
-def _in_copies(plant: Cubes) -> IntArray:
-    """How many nodes are more than j hops away at least, shape (j, positions), from the counts of nodes within j hops
-    behind each port."""
+def _in_copies(plant: Cubes, inside: int = 1, circuit: int = 1) -> IntArray:
+    """How many nodes are farther than j at least, shape (j, positions), from the counts of nodes within a length j
+    behind each port; links inside a cube and circuits are so long."""
     each = prod(plant.sides)
     place = np.stack(np.unravel_index(np.arange(each), plant.sides))
-    apart = np.abs(place[:, :, None] - place[:, None, :]).sum(axis=0)
+    apart = inside * np.abs(place[:, :, None] - place[:, None, :]).sum(axis=0)
     working = [pair[1:] for number, pair in enumerate(lines(plant.sides)) if number not in plant.failed]
     if not working and plant.cubes > 1:
         raise UnsupportedError("no switch works, so nothing can join the cubes")
     port = np.array(working, dtype=np.int64).reshape(-1, 2).ravel()
-    behind: list[IntArray] = []  # [j][port]: nodes of each position within j hops once the port has been entered
+    behind: list[IntArray] = []  # [j][port]: nodes of each position within j once the port has been entered
     beyond, j = list[IntArray](), 0
     while True:
         found = np.minimum(1, apart <= j).astype(np.int64)  # from every position, by fixed links alone
         entered = found[port]
-        for hop in range(1, j + 1):
-            through = behind[j - hop][np.arange(len(port)) ^ 1]  # what a circuit crossed with that hop leads to
-            found = found + (apart[:, port] == hop - 1).astype(np.int64) @ through
-            leaving = (apart[port][:, port] == hop - 1) & ~np.eye(len(port), dtype=bool)
+        for gone in range(circuit, j + 1):
+            through = behind[j - gone][np.arange(len(port)) ^ 1]  # what a circuit whose end is that far leads to
+            found = found + (apart[:, port] == gone - circuit).astype(np.int64) @ through
+            leaving = (apart[port][:, port] == gone - circuit) & ~np.eye(len(port), dtype=bool)
             entered = entered + leaving.astype(np.int64) @ through
         behind.append(np.minimum(entered, plant.cubes))
         beyond.append((plant.cubes - np.minimum(found, plant.cubes)).sum(axis=1))

@@ -4,6 +4,7 @@
   copy of the cube, at the other end of its line. In this tree of copies a node of a topology stands at least once, at
   its distance or nearer, as its shortest path is a walk in the tree. So at most as many nodes of a position (one a
   cube) lie within k hops of u as the tree has copies of that position within k hops, and no more than there are cubes.
+  The same holds of lengths, a link inside a cube and a circuit each having its own.
 * **Other plants**, and cubes of more than :data:`LARGEST` nodes: within k hops lie at most the nodes within k hops
   over all links and circuits that may be, and at most ``1 + d + d (d - 1) + …`` (one way ``1 + d + d^2 + …``), where d
   is the most links that a node can have (Moore).
@@ -25,11 +26,15 @@ from synth_models.topology.instance import Budget, Cubes, Switched, TopologyInst
 LARGEST = 64  # nodes of a cube whose copies are counted
 
 
-def least_hops(instance: TopologyInstance) -> int:
-    """A lower bound on the sum of hops over all ordered pairs of nodes, for every topology."""
+def least_hops(instance: TopologyInstance, inside: int = 1, circuit: int = 1) -> int:
+    """A lower bound on the sum over all ordered pairs of nodes of the least length between them, for every topology: of
+    cubes whose copies are counted, where links inside are that long and circuits that long; else of the hops. Raises
+    ``ValueError`` where other lengths are asked for there."""
     plant = instance.plant
     if _of_copies(plant):
-        return plant.cubes * sum(_from_position(plant, u)[0] for u in range(prod(plant.sides)))
+        return plant.cubes * sum(_from_position(plant, u, inside, circuit)[0] for u in range(prod(plant.sides)))
+    if (inside, circuit) != (1, 1):
+        raise ValueError(f"only of cubes of at most {LARGEST} nodes may links be longer than 1")
     return sum(_moore(instance)[0])
 
 
@@ -46,10 +51,10 @@ def _of_copies(plant: Cubes | Switched | Budget) -> TypeGuard[Cubes]:
     return isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST
 
 
-def _from_position(plant: Cubes, u: int) -> tuple[int, int]:
-    """The least sum of hops from a node at position u, and the least hops to the farthest."""
+def _from_position(plant: Cubes, u: int, inside: int = 1, circuit: int = 1) -> tuple[int, int]:
+    """The least sum of lengths from a node at position u, and the least length to the farthest."""
     positions = np.stack(np.unravel_index(np.arange(prod(plant.sides)), plant.sides), axis=1)
-    apart = np.abs(positions[:, None] - positions[None]).sum(axis=2)
+    apart = inside * np.abs(positions[:, None] - positions[None]).sum(axis=2)
     ends = [(a, b) for number, (_, a, b) in enumerate(lines(plant.sides)) if number not in plant.failed]
     node = np.array([end for pair in ends for end in pair], dtype=np.int64)  # port 2i and its partner 2i + 1
     partner = np.arange(len(node)) ^ 1
@@ -58,9 +63,9 @@ def _from_position(plant: Cubes, u: int) -> tuple[int, int]:
     within, total, k = np.zeros(len(positions), dtype=np.int64), 0, 0
     while True:
         arriving = np.zeros(len(node), dtype=np.int64)
-        arriving[partner] = apart[u, node] == k - 1
+        arriving[partner] = apart[u, node] == k - circuit
         for before, counts in enumerate(entered):
-            leaving = near == k - 1 - before
+            leaving = near == k - circuit - before
             np.fill_diagonal(leaving, False)  # not back through the port that was entered
             arriving[partner] += counts @ leaving
         entered.append(np.minimum(arriving, plant.cubes))
@@ -71,7 +76,7 @@ def _from_position(plant: Cubes, u: int) -> tuple[int, int]:
         if missing == 0:
             return total, k
         total, k = total + missing, k + 1
-        if not len(node) and k > sum(plant.sides):
+        if not len(node) and k > inside * sum(plant.sides):
             raise ValueError("no port is left, so nothing can join the cubes")
 
 

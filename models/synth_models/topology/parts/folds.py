@@ -67,12 +67,15 @@ def folded(arcs: Arcs, offers: Iterable[IntArray]) -> Folded:
     return Folded(arcs, np.array(kept, dtype=np.int64).reshape(shape), least, size.astype(float), of, room)
 
 
-def tree_flows(folds: Folded, options: RunOptions, detours: bool = False) -> Iterator[tuple[IntArray, int]]:
-    """The sums of what trees carry, and how many there were, growing; with ``detours`` over paths of any length."""
+def tree_flows(
+    folds: Folded, options: RunOptions, detours: bool = False, most: int = ROUNDS[-1]
+) -> Iterator[tuple[IntArray, int]]:
+    """The sums of what trees carry, and how many there were, growing to ``most``; with ``detours`` over paths of any
+    length."""
     arcs, sources = folds.arcs, folds.sources
     flow, load = np.zeros((len(sources), len(arcs.tail)), dtype=np.int64), np.zeros(len(folds.room))
     send = detour_loads if detours else avoid_loads
-    done, most = 0, max(1, WORK // flow.size)
+    done, most = 0, max(1, min(most, WORK // flow.size))
     for rounds in ROUNDS:
         now = min(rounds, most) - done
         if now <= 0 or (done and options.out_of_time()):

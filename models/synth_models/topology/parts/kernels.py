@@ -1,4 +1,4 @@
-"""Loops over arcs: the sum of hops, even loads on shortest paths, and paths that avoid what is loaded."""
+"""Loops over arcs: the sum of hops, and paths that avoid what is loaded."""
 
 from __future__ import annotations
 
@@ -34,38 +34,6 @@ def hop_sum(start: IntArray, head: IntArray, sources: IntArray) -> int:
                     away[to] = away[at] + 1
                     total += away[to]
                     order[last] = to
-                    last += 1
-        if last < nodes:
-            return UNREACHED
-    return total
-
-
-@jit
-def lift_hop_sum(to: IntArray, shift: IntArray, copies: int) -> int:
-    """The hops from copy 0 to all nodes of a lift, :data:`UNREACHED` where some node is out of reach.
-
-    ``to``, ``shift``: shape (positions, ports): the position that a port leads to, -1 where to none, and by how many
-    copies further. Node ``copy * positions + position``. O(positions^2 * copies * ports).
-    """
-    positions, ports = to.shape
-    nodes = positions * copies
-    away, order, total = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
-    for source in range(positions):
-        away[:] = -1
-        away[source], order[0], first, last = 0, source, 0, 1
-        while first < last:
-            at = order[first]
-            first += 1
-            copy, position = at // positions, at % positions
-            for port in range(ports):
-                beside = to[position, port]
-                if beside < 0:
-                    continue
-                node = (copy + shift[position, port]) % copies * positions + beside
-                if away[node] < 0:
-                    away[node] = away[at] + 1
-                    total += away[node]
-                    order[last] = node
                     last += 1
         if last < nodes:
             return UNREACHED
@@ -172,48 +140,3 @@ def detour_loads(
                     flow[s, arc] += 1
                     load[of[arc]] += weight[s] / room[of[arc]]
                     at = tail[arc]
-
-
-@jit
-def lift_even_loads(to: IntArray, shift: IntArray, copies: int, load: FloatArray) -> int:
-    """As :func:`lift_hop_sum`, with the ``load`` of the arcs of every port, shape (positions, ports), where a node
-    sends a unit to each other one and all shortest paths between two share alike."""
-    positions, ports = to.shape
-    nodes = positions * copies
-    away, order, total = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
-    paths, behind = np.empty(nodes, np.float64), np.empty(nodes, np.float64)
-    load[:, :] = 0.0
-    for source in range(positions):
-        away[:] = -1
-        paths[:] = 0.0
-        behind[:] = 1.0
-        away[source], paths[source], order[0], first, last = 0, 1.0, source, 0, 1
-        while first < last:
-            at = order[first]
-            first += 1
-            copy, position = at // positions, at % positions
-            for port in range(ports):
-                if to[position, port] < 0:
-                    continue
-                node = (copy + shift[position, port]) % copies * positions + to[position, port]
-                if away[node] < 0:
-                    away[node] = away[at] + 1
-                    total += away[node]
-                    order[last] = node
-                    last += 1
-                if away[node] == away[at] + 1:
-                    paths[node] += paths[at]
-        if last < nodes:
-            return UNREACHED
-        for place in range(last - 1, -1, -1):
-            at = order[place]
-            copy, position = at // positions, at % positions
-            for port in range(ports):
-                if to[position, port] < 0:
-                    continue
-                node = (copy + shift[position, port]) % copies * positions + to[position, port]
-                if away[node] == away[at] + 1:
-                    share = paths[at] / paths[node] * behind[node]
-                    behind[at] += share
-                    load[position, port] += share
-    return total

@@ -12,25 +12,40 @@ from math import prod
 import numpy as np
 
 from synth.arrays import IntArray
-from synth_models.topology.instance import Cubes, lines
+from synth_models.topology.instance import Budget, Cubes, lines
 
 
 @dataclass
 class Lift:
-    """``to``, ``shift``, ``mate``: shape (positions, ports); port (u, k) is number ``u * ports + k``, its mate is the
-    other end of its link, -1 where it has none. ``movable``: ports whose shift may be chosen, one a link."""
+    """``ports``: shape (4, positions, ports): ``to``, ``shift``, ``mate`` and ``length`` of every port. Port (u, k) is
+    number ``u * ports + k``, its mate is the other end of its link, -1 where it has none: where it leads to none, or
+    one way. ``movable``: ports that may be changed, of cubes one a link."""
 
     copies: int
-    to: IntArray
-    shift: IntArray
-    mate: IntArray
+    ports: IntArray
     movable: IntArray
+
+    @property
+    def to(self) -> IntArray:
+        """The position that each port leads to, shape (positions, ports)."""
+        return np.asarray(self.ports[0], dtype=np.int64)
+
+    @property
+    def shift(self) -> IntArray:
+        """How many copies further, shape (positions, ports)."""
+        return np.asarray(self.ports[1], dtype=np.int64)
+
+    @property
+    def mate(self) -> IntArray:
+        """The port at the other end, shape (positions, ports)."""
+        return np.asarray(self.ports[2], dtype=np.int64)
 
     def turn(self, port: int, shift: int) -> None:
         """Have the port lead ``shift`` copies further, and its mate as many back."""
-        ports = self.to.shape[1]
-        self.shift[divmod(port, ports)] = shift % self.copies
-        self.shift[divmod(int(self.mate.flat[port]), ports)] = -shift % self.copies
+        self.shift.flat[port] = shift % self.copies
+        mate = int(self.mate.flat[port])
+        if mate not in (-1, port):
+            self.shift.flat[mate] = -shift % self.copies
 
     def join(self, port: int, other: int, shift: int) -> None:
         """Make the ports each other's mates."""
@@ -40,9 +55,9 @@ class Lift:
         self.turn(port, shift)
 
 
-def lift_of_cubes(plant: Cubes) -> Lift:
-    """The lift of a cube whose circuits all lead back to it; ``movable`` are the ports at the last nodes of the lines
-    of the switches that work, in their order."""
+def lift_of_cubes(plant: Cubes, length: int = 1) -> Lift:
+    """The lift of a cube whose circuits, of that length, all lead back to it; ``movable`` are the ports at the last
+    nodes of the lines of the switches that work, in their order."""
     each = prod(plant.sides)
     ports = 2 * len(plant.sides)
     lift = _unjoined(plant.cubes, each, ports)
@@ -55,8 +70,10 @@ def lift_of_cubes(plant: Cubes) -> Lift:
     chosen = []
     for number, (axis, last, first) in enumerate(lines(plant.sides)):
         if number not in plant.failed:
-            lift.join(last * ports + 2 * axis, first * ports + 2 * axis + 1, 0)
-            chosen.append(last * ports + 2 * axis)
+            ends = last * ports + 2 * axis, first * ports + 2 * axis + 1
+            lift.join(*ends, 0)
+            lift.ports[3].flat[list(ends)] = length
+            chosen.append(ends[0])
     lift.movable = np.array(chosen, dtype=np.int64)
     return lift
 
@@ -72,31 +89,51 @@ def circuits_of_cubes(plant: Cubes, shifts: list[int]) -> IntArray:
     return np.concatenate([np.zeros((0, 3), dtype=np.int64), *each]).astype(np.int64)
 
 
-def random_lift(nodes: int, positions: int, degree: int, random: np.random.Generator) -> Lift:
-    """A lift of ``positions * degree`` ports, an even number, joined at random."""
-    lift = _unjoined(nodes // positions, positions, degree)
+def random_lift(plant: Budget, positions: int, random: np.random.Generator) -> Lift:
+    """A lift of so many positions, a divisor of the nodes, joined at random. One-way ports lead to every position as
+    often as it has ports. Of two-way ports that are odd in number one leads half way round the copies, to no other
+    where these are odd too."""
+    degree, copies = plant.degree, plant.nodes // positions
+    lift = _unjoined(copies, positions, degree)
     order = random.permutation(positions * degree)
-    for port, other in order.reshape(-1, 2).tolist():
-        lift.join(port, other, int(random.integers(lift.copies)))
-    lift.movable = np.arange(positions * degree)
+    lift.movable = order.copy()
+    if plant.one_way:
+        lift.to.flat[order] = np.arange(positions * degree) // degree
+        lift.shift.flat[order] = random.integers(copies, size=len(order))
+        return lift
+    if len(order) % 2:
+        *order, odd = order.tolist()
+        lift.movable = np.array(order, dtype=np.int64)
+        if copies % 2 == 0:
+            lift.join(odd, odd, copies // 2)
+    for port, other in np.array(order, dtype=np.int64).reshape(-1, 2).tolist():
+        lift.join(port, other, int(random.integers(copies)))
     return lift
 
 
-def circuits_of(lift: Lift) -> IntArray:
-    """The links of a lift as circuits of a plant of the kind ``degree``, shape (circuits, 3); loops are left out, and a
-    node joined to the one half way round is joined once."""
+def circuits_of(lift: Lift, one_way: bool) -> IntArray:
+    """The links of a lift as circuits of a plant of the kind ``degree``, shape (circuits, 3). Loops are left out, and a
+    node joined to the one half way round is joined once. Nodes at a port that leads to none are joined in pairs, but
+    for one."""
     positions, ports = lift.to.shape
     copy = np.arange(lift.copies)
     found = [np.zeros((0, 3), dtype=np.int64)]
-    for port in range(positions * ports):
-        if port < lift.mate.flat[port]:
-            u, v = port // ports, int(lift.to.flat[port])
-            there = (copy + int(lift.shift.flat[port])) % lift.copies * positions + v
-            ends = np.stack([np.zeros_like(copy), copy * positions + u, there], axis=1)
-            found.append(ends[ends[:, 1] != ends[:, 2]])
+    for port, (v, shift, mate) in enumerate(lift.ports[:3].reshape(3, -1).T.tolist()):
+        u = port // ports
+        here, there = copy * positions + u, (copy + shift) % lift.copies * positions + v
+        if v < 0:
+            around = copy * (lift.copies // 2) % lift.copies * positions + u
+            here, there = around[:-1:2], around[1::2]
+        elif mate == port:
+            here, there = here[: lift.copies // 2], there[: lift.copies // 2]
+        elif not one_way and port > mate:
+            continue
+        ends = np.stack([np.zeros_like(here), here, there], axis=1)
+        found.append(ends[ends[:, 1] != ends[:, 2]])
     return np.concatenate(found).astype(np.int64)
 
 
 def _unjoined(copies: int, positions: int, ports: int) -> Lift:
-    none = np.full((positions, ports), -1, dtype=np.int64)
-    return Lift(copies, none.copy(), np.zeros_like(none), none.copy(), np.zeros(0, dtype=np.int64))
+    ends = np.zeros((4, positions, ports), dtype=np.int64)
+    ends[[0, 2]], ends[3] = -1, 1
+    return Lift(copies, ends, np.zeros(0, dtype=np.int64))

@@ -7,6 +7,8 @@ Four ways, each folded by the symmetries that are found; the best one stays.
 3. *Detours*: trees of paths of any length, where the shortest do not suffice for the mean load.
 4. *All paths*: the linear program over all arcs, where they do not and it is small.
 
+Where the program over shortest paths is too large, trees of these few hops are soon left for detours.
+
 A point of a linear program becomes whole numbers by handing on what each node needs to the arcs that enter it, in the
 proportions of the point, from the farthest node to the source.
 """
@@ -26,7 +28,7 @@ from synth.options import RunOptions
 from synth.solvers.lp import INTERIOR, linprog
 from synth_models.topology.instance import TopologyInstance
 from synth_models.topology.parts.arcs import Arcs, arcs_of
-from synth_models.topology.parts.folds import Folded, folded, rows, tree_flows
+from synth_models.topology.parts.folds import ROUNDS, Folded, folded, rows, tree_flows
 from synth_models.topology.parts.renumberings import offered
 from synth_models.topology.solution import Topology
 
@@ -46,7 +48,7 @@ def routed(
     """The largest load and the topology of these circuits with its routing, for the objective ``hops`` 0 and the
     circuits alone; None where a node is out of reach.
 
-    Without ``exact`` trees alone route. What is found on the way is offered to ``options.held``.
+    Without ``exact`` trees alone route, the first of them. What is found on the way is offered to ``options.held``.
     """
     folds = folds_of(instance, circuits)
     if (folds.away < 0).any():
@@ -54,12 +56,15 @@ def routed(
     if instance.objective == "hops":
         return Fraction(0), Topology(circuits)
     best = _Best(circuits, folds, options if instance.objective == "load" else options.part())  # of a mix none is held
-    for flow, rounds in tree_flows(folds, options):
-        best.keep(flow, rounds)
     shortest = _on_shortest(folds)
+    large = shortest.sum() > LARGEST_PROGRAM
+    for flow, rounds in tree_flows(folds, options, most=ROUNDS[0 if large else -1]):
+        best.keep(flow, rounds)
     steps: list[Callable[[], None]]
     steps = [lambda: _program(best, shortest), lambda: _detours(best), lambda: _program(best, _on_all(folds))]
-    for step in steps if exact else []:
+    if not exact:
+        steps = [lambda: _detours(best, ROUNDS[1])] if large else []
+    for step in steps:
         if not best.tight and not options.out_of_time():
             step()
     return best.load, best.topology
@@ -102,9 +107,9 @@ def _program(best: _Best, over: Any) -> None:
         best.keep(whole(best.folds, point), SCALE)
 
 
-def _detours(best: _Best) -> None:
-    """Trees over paths of any length."""
-    for flow, rounds in tree_flows(best.folds, best.options, detours=True):
+def _detours(best: _Best, most: int = ROUNDS[-1]) -> None:
+    """Trees over paths of any length, at most so many of each source."""
+    for flow, rounds in tree_flows(best.folds, best.options, detours=True, most=most):
         best.keep(flow, rounds)
 
 

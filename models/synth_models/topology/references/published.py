@@ -4,8 +4,8 @@
 * ``twisted``: the torus in which a line that leaves the block comes back shifted by half of sides that are no shorter
   (Camarero, Martinez, Beivide, IEEE TC 2013; the twisted tori of TPU v4, Jouppi et al., ISCA 2023, shift by half of
   the longer ones). All blocks and shifts are tried and the best one is kept.
-* ``circulant``: node u is joined to u ± s. Of degree 4 s = m, m + 1 with m = ceil((sqrt(2 n - 1) - 1) / 2), the least
-  diameter (Boesch and Wang, IEEE TCS 1985); else s are powers of the root of n.
+* ``circulant``: node u is joined to u ± s. Of degree 4 s = m, m + 1 with m = ceil((sqrt(2 n - 1) - 1) / 2); else s are
+  powers of the root of n.
 * ``de_bruijn``: u -> d u + r mod n, r = 0 … d - 1 (Imase and Itoh, IEEE TC 1981); ``kautz``: u -> -d u - r mod n,
   r = 1 … d (Imase and Itoh 1983). One way; what would lead from a node to itself is left out.
 * ``random_regular``: a random graph of the degree (Jellyfish, Singla et al., NSDI 2012).
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
-from math import ceil, prod, sqrt
+from math import prod
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.topology.instance import Budget, Cubes, TopologyInstance, lines
 from synth_models.topology.parts.arcs import arcs_of
+from synth_models.topology.parts.circulants import least_diameter_steps
 from synth_models.topology.parts.completion import completed
 from synth_models.topology.parts.kernels import hop_sum
 from synth_models.topology.parts.routing import routed
@@ -73,8 +74,7 @@ def circulant(instance: TopologyInstance, options: RunOptions) -> Outcome:
         raise UnsupportedError("a circulant of odd degree needs an even number of nodes")
     steps = [max(1, round(n ** (i / max(1, half)))) for i in range(half)]
     if half == 2:
-        m = ceil((sqrt(2 * n - 1) - 1) / 2)
-        steps = [m, m + 1]
+        steps = list(least_diameter_steps(n))
     node = np.arange(n)
     ends = [(node, (node + step) % n) for step in steps]
     if plant.degree % 2:
