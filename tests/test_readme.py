@@ -51,7 +51,7 @@ SHARES = 48  # of the records, of which one is checked by default; `.ci/run` che
 def shares():
     """The records dealt out, all but the few largest, each of which has smaller ones of its family and method."""
     quick = [record for record in published() if not takes_long(record)]
-    assert len(published()) - len(quick) < 95
+    assert len(published()) - len(quick) < 110
     assert {(r["family"], r["method"]) for r in quick} == {(r["family"], r["method"]) for r in published()}
     return [quick[first::SHARES] for first in range(SHARES)]
 
@@ -81,7 +81,7 @@ def test_arrays_are_those_that_were_packed():
 def test_what_is_published_stays_small():
     """Records stand in collections; what is larger than a megabyte is named in the folder's README, with its reason."""
     files = [path for path in PUBLISHED.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
-    assert len([path for path in files if path.parent != PUBLISHED / "findings"]) < 240  # a picture a finding
+    assert len([path for path in files if path.parent != PUBLISHED / "findings"]) < 250  # a picture a finding
     assert not [path for path in files if path.suffix in (".json", ".instance")]
     said = (PUBLISHED / "README.md").read_text()
     for path in files:

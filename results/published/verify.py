@@ -15,7 +15,8 @@ wait for others; scenarios of what is no sum; traffic; boxes in part, links in g
 buffer, do not copy or limit streams; fabric's steps, near_goals, timed_prices, shares; xtree's relaxations; harvest's
 delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings; bine's
 positions that prove more than the isoperimetric argument. Harvest's bounds are checked in verify_harvest.py beside it,
-scenarios and several collectives in verify_several.py, networks are made in verify_networks.py.
+scenarios and several collectives in verify_several.py, networks are made in verify_networks.py; verify_possession.py
+and verify_permutations.py are parts of these.
 """
 
 import ast
@@ -34,6 +35,7 @@ from collections import Counter, defaultdict, namedtuple
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate, combinations, islice, pairwise, permutations, product
+from operator import le
 from pathlib import Path
 from reprlib import repr as short
 
@@ -42,6 +44,7 @@ import verify_harvest
 import verify_several
 from verify_base import INFINITE, Fault, NotCovered, ceiling, cover, need, number, one_of, whole
 from verify_networks import LEAST, built_machine, links_of
+from verify_possession import check_possession
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
@@ -294,45 +297,6 @@ def ends_of(collective, root, u, v):
     return ends[one_of(collective, ends, "collective")]
 
 
-def check_possession(ends, moves, members, switches=(), ordered=False, ready=None):
-    """Check that every item comes from its origin to its goal, and that transfers carry what is there.
-
-    moves[item]: rows (start, way, adds); a way is two lists (node, ticks from the start): it leaves, it arrives. Held
-    are sets of contributions, as bits: without ``adds`` one has to be complete, with it nothing may come twice. Copies
-    arrive before additions (``ordered``: as rows stand), both before anything leaves; what comes to a switch leaves at
-    that time only. ready: from which tick on ranks have what is theirs. What differs from an earlier item by its start
-    alone is not replayed again."""
-    everybody, alone, seen = (1 << len(members)) - 1, {v: 1 << i for i, v in enumerate(members)}, set()
-    for item, (origin, goal) in enumerate(ends):
-        rows, have, carried, events = moves[item], {}, {}, []
-        like = (origin, goal, *[x for start, way, adds in rows for x in (start - rows[0][0], id(way), adds)])
-        like += (rows[0][0],) if rows and ready else ()
-        if like in seen:
-            continue
-        seen.add(like)
-        own = alone if origin is None else {origin: everybody}
-        have = {v: held for v, held in own.items() if not (ready and ready.get(v))}
-        events += [(4 * ready[v], -1, v) for v in own if v not in have]
-        for i, (start, (leaves, arrives), adds) in enumerate(rows):
-            events += [(4 * (start + after) + 2, i, v) for v, after in leaves]
-            events += [(4 * (start + after) + (adds and not ordered), i, v) for v, after in arrives]
-        for time, i, v in sorted(events):
-            there = (v, time // 4) if v in switches else v
-            held = have.get(there, 0)
-            if i < 0:
-                have[v] = held | own[v]
-            elif time % 4 == 2:  # it leaves node v
-                if not held or held & carried.get(i, 0):
-                    raise Fault(f"item {item} is not at node {v}, or sent twice in a sum")
-                carried[i] = held | carried.get(i, 0)
-            elif held & carried[i] if rows[i][2] else carried[i] != everybody:
-                raise Fault(f"item {item} comes to node {v} incomplete, or a second time to be added")
-            else:
-                have[there] = held | carried[i]
-        there = all(have.get(v) == everybody for v in (members if goal is None else (goal,)))
-        need(there, f"item {item} is not (completely) where it should be in the end")
-
-
 class Xtree(Network):
     """5  xtree: timesteps of a collective on a network of equal links. Chunk k belongs to node k // chunks."""
 
@@ -472,7 +436,8 @@ class Fabric(Network):
         for block, n in zip(blocks, sizes):
             total[block] += n
         need(total == [n for _, _, n in self.blocks], "piece_bytes: a block's pieces do not add up to its bytes")
-        routes = [tuple(links[end - length : end]) for length, end in zip(lengths, accumulate(lengths))]
+        routes, same = (tuple(links[end - length : end]) for length, end in zip(lengths, accumulate(lengths))), {}
+        routes = [same.setdefault(route, route) for route in routes]
         return Schedule(T, blocks, sizes, starts, pieces, routes, adds)
 
     def possession(self, ends, moves, ready):
@@ -483,19 +448,21 @@ class Fabric(Network):
         """Return the last arrival in seconds, rounded up to a double."""
         cover("quotient_generators" not in held, "a quotient")
         T, blocks, sizes, *rows = self.schedule(held)
-        known, moves, last, begins, ends = {}, [[] for _ in blocks], 0, defaultdict(list), defaultdict(list)
+        known, moves, last, busy = {}, [[] for _ in blocks], 0, defaultdict(list)
         for start, piece, route, add in zip(*rows):
             key = (route, sizes[piece])
             if key not in known:  # transfers of equal routes and sizes share what ``route`` returns
-                known[key] = self.route(T, *key)
-            used, way, takes = known[key]
-            moves[piece].append((start, way, add))
-            last = max(last, start + takes)
+                known[key] = *self.route(T, *key), array("q")
+            moves[piece].append((start, known[key][1], add))
+            known[key][3].append(start)
+        for used, _, takes, starts in known.values():
+            last = max(last, max(starts) + takes)
             for e, (begin, until) in used:
-                begins[e].append(start + begin)
-                ends[e].append(start + until)
-        for e, mine in begins.items():  # one transfer at a time: the next begins when one more has ended
-            need(all(x <= y for x, y in zip(sorted(ends[e]), sorted(mine)[1:])), f"link {e}: two transfers at a time")
+                busy[e].append((begin, until, starts))
+        for e, mine in busy.items():  # one transfer at a time: the next begins when one more has ended
+            begins = sorted(start + begin for begin, _, starts in mine for start in starts)
+            ends = sorted(start + until for _, until, starts in mine for start in starts)
+            need(all(map(le, ends, islice(begins, 1, None))), f"link {e}: two transfers at a time")
         ready = {v: math.ceil(moment * T) for v, moment in self.ready.items()}
         self.possession([self.blocks[block][:2] for block in blocks], moves, ready)
         goals = {goal for origin, goal, _ in self.blocks if origin is None}
