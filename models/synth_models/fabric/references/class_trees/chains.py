@@ -35,6 +35,16 @@ def hops_behind(before: IntArray) -> IntArray:
 
 
 @jit
+def hops_before(before: IntArray) -> IntArray:
+    """The sends that each waits for, one behind the other; shape (sends,)."""
+    found = np.zeros(len(before), np.int64)
+    for k in range(len(before)):
+        if before[k] >= 0:
+            found[k] = found[before[k]] + 1
+    return found
+
+
+@jit
 def all_reached(work: Work, order: IntArray, piece: IntArray, target: IntArray, ranks: int) -> bool:
     """Whether every wanter of every piece is a holder or the target of one of its sends, in this ``order``."""
     has = np.full(ranks, -1, np.int64)

@@ -15,9 +15,7 @@ import numpy as np
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 
-STEEP = 24.0  # exponent of the price at the largest load
 REPRICED = 32  # pieces after which prices are computed again if loads have outgrown them
-AWAY = 1.5  # times its cost is what a send to a port of another pair counts
 DEPTH = 1e-4  # what each hop before adds to the cost of a send, as a share
 SENDERS, HOLDERS, LOOKED, SENDS = 0, 1, 2, 3  # places in the counts of a State
 
@@ -57,11 +55,12 @@ class Work(NamedTuple):
 
 class Prices(NamedTuple):
     """``load`` in seconds, and the ``price`` of a second, of every link or group; ``top``: the load at which a price is
-    about one, the largest or more."""
+    about one, the largest or more; ``steep``: the exponent there."""
 
     load: FloatArray
     price: FloatArray
     top: float
+    steep: float
 
 
 class State(NamedTuple):
@@ -99,7 +98,8 @@ class Rules(NamedTuple):
     """``forward``: wanters send on to other islands. ``relay``: ranks that neither hold nor want may pass a piece on
     in their island; else only for a sender that shares no plane with the target. ``one_holder``: the first holder
     alone sends, and its next neighbour that can relays. ``enter_once``: wanters send on in their island. ``rounds``: of
-    growing again. ``senders``: looked at for each island, in turn."""
+    growing again. ``senders``: looked at for each island, in turn. ``steep``: the exponent of prices at the largest
+    load. ``away``: times its cost is what a send to a port of another pair counts."""
 
     forward: bool
     relay: bool
@@ -107,12 +107,14 @@ class Rules(NamedTuple):
     enter_once: bool
     rounds: int
     senders: int = 1 << 30
+    steep: float = 4.0
+    away: float = 1.2
 
 
 @jit
-def price_at(load: float, top: float) -> float:
-    """About exp(STEEP (load / top - 1)), by products alone: the same number on every machine."""
-    power = max(1.0 + STEEP * (load / top - 1.0) / 64.0, 0.0)
+def price_at(load: float, top: float, steep: float) -> float:
+    """About exp(steep (load / top - 1)), by products alone: the same number on every machine."""
+    power = max(1.0 + steep * (load / top - 1.0) / 64.0, 0.0)
     for _ in range(6):
         power *= power
     return min(power, 1e80) + 1e-9
@@ -122,7 +124,7 @@ def price_at(load: float, top: float) -> float:
 def priced(prices: Prices) -> None:
     """Set the prices at these loads."""
     for r in range(len(prices.load)):
-        prices.price[r] = price_at(prices.load[r], prices.top)
+        prices.price[r] = price_at(prices.load[r], prices.top, prices.steep)
 
 
 @jit(inlined=True)
@@ -155,7 +157,7 @@ def loaded(plant: Plant, prices: Prices, out: int, into: int, bytes_: float) -> 
             r = plant.resource[way, port, k]
             if r >= 0:
                 prices.load[r] += bytes_ * plant.seconds[way, port, k]
-                prices.price[r] = price_at(prices.load[r], prices.top)
+                prices.price[r] = price_at(prices.load[r], prices.top, prices.steep)
 
 
 @jit(inlined=True)
@@ -212,14 +214,14 @@ def grow(plant: Plant, work: Work, rules: Rules, load: FloatArray) -> tuple[IntA
     for p in range(pieces):
         top += work.size[p]
     top = max(top * plant.seconds.max() / len(plant.island), 1e-12)
-    prices = Prices(load, np.full(len(load), 1.0), top)
+    prices = Prices(load, np.full(len(load), 1.0), top, rules.steep)
     for turn in range(rules.rounds + 1):
         if turn:
-            prices = Prices(load, prices.price, load.max())
+            prices = Prices(load, prices.price, load.max(), rules.steep)
         priced(prices)
         for p in range(pieces):
             if p % REPRICED == 0 and load.max() > prices.top:
-                prices = Prices(load, prices.price, 1.25 * load.max())
+                prices = Prices(load, prices.price, 1.25 * load.max(), rules.steep)
                 priced(prices)
             for k in range(start[p], start[p] + used[p]):
                 loaded(plant, prices, state.out[k], state.into[k], -work.size[p])
@@ -335,8 +337,8 @@ def opened(plant: Plant, rules: Rules, price: FloatArray, state: State, target: 
                     continue
                 if cost < state.least[z, plant.pair_in[q]]:
                     state.least[z, plant.pair_in[q]], state.port[z, plant.pair_in[q]] = cost, q
-                if cost * AWAY < state.least[z, -1]:
-                    state.least[z, -1], state.port[z, -1] = cost * AWAY, q
+                if cost * rules.away < state.least[z, -1]:
+                    state.least[z, -1], state.port[z, -1] = cost * rules.away, q
 
 
 @jit(inlined=True)

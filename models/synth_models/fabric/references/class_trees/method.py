@@ -26,7 +26,12 @@ from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.out_trees import empty
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.problem.rows import picked, rows_of, starts
-from synth_models.fabric.references.class_trees.chains import all_reached, hops_behind, waited_for
+from synth_models.fabric.references.class_trees.chains import (
+    all_reached,
+    hops_before,
+    hops_behind,
+    waited_for,
+)
 from synth_models.fabric.references.class_trees.growth import Plant, Rules, Work, grow
 from synth_models.fabric.references.class_trees.ports import Ports
 from synth_models.fabric.scheduling.list_scheduling import timed_at_once
@@ -34,7 +39,8 @@ from synth_models.fabric.scheduling.transfers import Transfers
 
 MOST_TRANSFERS = 70_000  # of a schedule, as far as a piece a block allows
 MANY = 512  # ranks from which on trees are grown again once only
-LOOKED_AT = 16  # senders for each island between so many
+LOOKED_AT = 16  # senders for each island between so many,
+STEEP_OF_MANY, AWAY_OF_MANY = 24.0, 1.5  # exponent of prices, and what a send to a port of another pair counts
 LEAD = 0.2  # of all turns, by which a hop is earlier for each that waits for it
 MOST_PARTS = 4096  # of a block
 RULES = {
@@ -113,7 +119,7 @@ def trees(instance: FabricInstance, ports: Ports, rule: str, most: int) -> Trans
     if rule != "gather":
         rules = RULES[rule]
         if len(ports.island) > MANY and rule == "trees":
-            rules = rules._replace(rounds=1, senders=LOOKED_AT)
+            rules = rules._replace(rounds=1, senders=LOOKED_AT, steep=STEEP_OF_MANY, away=AWAY_OF_MANY)
         return _transfers(ports, pieces, wanted, [grown(wanted, rules)])
     first, everyone = [[holders[0][0]]] * len(holders), sorted({rank for row in wanters for rank in row})
     gathered = grown(of(holders, first), RULES["balanced"])
@@ -160,6 +166,7 @@ def _transfers(ports: Ports, pieces: Pieces, work: Work, phases: Sequence[Sends]
     if not all_reached(work, order, piece, target, ranks):
         raise UnsupportedError("some wanter shares no plane of switches with a rank that may have what it wants")
     before = waited_for(order, piece, source, target, ranks)
-    urgent = np.argsort(np.argsort(pieces.turn[piece] - LEAD * hops_behind(before), kind="stable"), kind="stable")
+    turn = pieces.turn[piece] - LEAD * hops_behind(before)
+    urgent = np.argsort(np.lexsort((-hops_before(before), pieces.bytes[piece], turn)), kind="stable")
     routes = ports.routes(out, into, piece)
     return Transfers.of_rows(pieces.block, pieces.bytes, piece, routes, before=before, priority=urgent)
