@@ -28,6 +28,7 @@ from synth.placement.rule import rule
 from synth.placement.search import improved
 from synth.solvers.cpsat import IN_TURNS, solve
 
+SEARCHED = 0.5  # of the time limit: how long the search may take
 MOST_VARIABLES = 2_000  # of a program that is tried
 UNITS = 2**40  # of all loads, where the least load of a copy is no whole part of a token
 
@@ -75,9 +76,9 @@ def solved(question: Question, start: IntArray, options: RunOptions) -> Placed:
 
 
 def placed(question: Question, options: RunOptions) -> tuple[Placed, Fraction]:
-    """The best placement of rule, search and program, and the largest load of the rule's own."""
-    start = rule(question)
-    other = improved(question, start, options.seed)
+    """The best placement of rule, search (within half of the time) and program, and the largest load of the rule's."""
+    start, part = rule(question), options.part(SEARCHED)
+    other = improved(question, start, options.seed, lambda: not part.out_of_time())
     by_rule = max(loads(question.load, start))
     best = other if max(loads(question.load, other)) < by_rule else start
     return solved(question, best, options), by_rule

@@ -6,6 +6,8 @@ expert whose copies have the largest load. Ties go to the first. Numbers are 32-
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,11 +23,12 @@ def packed(weight: Float32Array, places: int) -> list[list[int]]:
     if room == 1:
         return [[thing] for thing in range(places)]
     found: list[list[int]] = [[] for _ in range(places)]
-    total = [np.float32(0)] * places
+    least = [(np.float32(0), place) for place in range(places)]  # of places with room: a heap
     for thing in np.argsort(-weight, kind="stable").tolist():
-        place = min((place for place in range(places) if len(found[place]) < room), key=total.__getitem__)
+        total, place = heapq.heappop(least)
         found[place].append(thing)
-        total[place] += weight[thing]
+        if len(found[place]) < room:
+            heapq.heappush(least, (total + weight[thing], place))
     return found
 
 

@@ -5,6 +5,7 @@ It keeps every group in its box. A step must lessen the largest load, or the sum
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,28 +20,28 @@ STEPS = 10_000
 MOST_SWAPS = 2**22  # of a rank's copies with those of all ranks of a box: with more nothing is searched
 
 
-def improved(question: Question, placement: IntArray, seed: int) -> IntArray:
-    """A placement whose largest load is no larger in floats: the same one where there are more than
-    :data:`MOST_SWAPS`. Repeats by seed."""
+def improved(question: Question, placement: IntArray, seed: int, more: Callable[[], bool]) -> IntArray:
+    """A placement whose largest load is no larger in floats, looked for while ``more()``: the same one where there are
+    more than :data:`MOST_SWAPS`. Repeats by seed."""
     rng = np.random.default_rng(seed)
     rows = question.ranks // question.homes
     if question.slots**2 * rows > MOST_SWAPS:
         return placement
     found = placement.copy()
     for home in range(question.homes):
-        found[home * rows : (home + 1) * rows] = _home(question.load, found[home * rows : (home + 1) * rows], rng)
+        found[home * rows : (home + 1) * rows] = _home(question.load, found[home * rows : (home + 1) * rows], rng, more)
     return found
 
 
-def _home(load: IntArray, placement: IntArray, rng: np.random.Generator) -> IntArray:
+def _home(load: IntArray, placement: IntArray, rng: np.random.Generator, more: Callable[[], bool]) -> IntArray:
     """The best placement found in a box."""
     experts = np.unique(placement)
-    best = _swapped(load, placement)
+    best = _swapped(load, placement, more)
     top = _totals(load, best).max()
     least = load[experts].sum() / len(placement)
     idle = 0
-    while idle < TRIES and len(placement) > 1 and top * CLOSE > least:
-        other = _swapped(load, _recopied(load, best, rng))
+    while idle < TRIES and len(placement) > 1 and top * CLOSE > least and more():
+        other = _swapped(load, _recopied(load, best, rng), more)
         new = _totals(load, other).max()
         idle = 0 if new < top * CLOSE else idle + 1
         if new < top * CLOSE:
@@ -74,10 +75,12 @@ def _recopied(load: IntArray, placement: IntArray, rng: np.random.Generator) -> 
     return found
 
 
-def _swapped(load: IntArray, placement: IntArray) -> IntArray:
+def _swapped(load: IntArray, placement: IntArray, more: Callable[[], bool]) -> IntArray:
     """No swap of a copy of the fullest rank with another rank's lessens the larger of their loads any more."""
     found, shares = placement.copy(), _shares(load, placement)
     for _ in range(STEPS):
+        if not more():
+            break
         totals: Any = shares.sum(axis=1)
         full = int(np.argmax(totals))
         moved = shares[full][:, None, None] - shares[None]

@@ -130,7 +130,22 @@ def test_the_command_writes_what_plan_reads_and_check_accepts(tmp_path: Path) ->
 def test_a_search_among_too_many_swaps_is_left_out() -> None:
     question = asked(np.arange(4096), 1, 2, 4096, 1)
     start = rule(question)
-    assert improved(question, start, 0) is start
+    assert improved(question, start, 0, lambda: True) is start
+
+
+def test_a_search_ends_with_its_time() -> None:
+    """None is left: the rule's own placement; and looks at the clock are few until it ends."""
+    question = asked(np.arange(1, 65), 1, 16, 80, 1)
+    start, left = rule(question), iter(range(5))
+    assert (improved(question, start, 0, lambda: False) == start).all()
+    improved(question, start, 0, lambda: next(left, None) is not None)
+    assert next(left, None) is None
+
+
+def test_the_rule_among_many_ranks() -> None:
+    """As many copies as are supported on as many ranks as a cluster has: each has its eight, all within the rule."""
+    question = asked(np.arange(2**15), 2**10, 2**13, 2**16, 1)
+    assert sorted(map(len, rule(question).tolist())) == [8] * 2**13
 
 
 def test_bad_traces(tmp_path: Path) -> None:
