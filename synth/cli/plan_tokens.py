@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from synth.planning import PlannedTokens, TokenPlanning
 
 TOKENS = (
-    "Tokens of a mixture of experts: CSV of source,goals[,tokens] (ranks) or source,experts[,tokens] with --placement; "
-    "or drawn:tokens=4096,experts=256,top=8,boxes=4,zipf=0.4,seed=0. Dispatch and combine are planned."
+    "Tokens of a mixture of experts: CSV of source,goals[,tokens] (ranks) or source,experts[,tokens] with --placement, "
+    "or JSON likewise; or drawn:tokens=4096,experts=256,top=8,boxes=4,zipf=0.4,seed=0. "
+    "Dispatch and combine are planned."
 )
 PLACEMENT = "With --tokens that name experts: CSV of expert,rank[,copies], as `synth place` writes it."
 OUT, BACK = 7392, 14336  # bytes of a token of DeepSeek-V3: FP8 with a scale for 128 of 7,168, and BF16

@@ -235,6 +235,37 @@ def test_draws_that_would_fill_the_memory() -> None:
         planner.drawn(tokens=2**20, experts=2**20)
 
 
+def test_json_says_what_csv_says(tmp_path: Path) -> None:
+    rows = [{"source": 0, "experts": [0, 1], "tokens": 3}, {"source": "1", "experts": "1"}]
+    where = [{"expert": 0, "rank": 2}, {"expert": 1, "rank": 3, "copies": 2}]
+    source, goals = read(tmp_path, json.dumps(rows), json.dumps(where))
+    same = read(tmp_path, "source,experts,tokens\n0,0 1,3\n1,1,1\n", "expert,rank,copies\n0,2,1\n1,3,2\n")
+    assert (source == same[0]).all()
+    assert (goals == same[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "placement", "faults"),
+    [
+        ('[{"source": 0, "goals": [1, 1]},\n{"source": 99, "goals": true, "x": 1}, 7]', None,
+         ("line 1, goals = [1, 1]: names 1 twice", "line 2, source = 99", "line 2, goals = True",
+          "line 2, x: no such key",
+          "line 2: is no table of source, goals, tokens")),
+        ('[{"source": 0, "experts": [5]}]', '[{"expert": 0, "rank": 1},\n{"expert": 0}]', ("p.csv, line 2, rank",)),
+        ('[{"source": 0, "experts": [5]}]', '[{"expert": 0, "rank": 1}]', ("expert 5 is nowhere",)),
+        ("[]", None, ("needs at least one token",)),
+        ('[{"source": 0, "source": 1, "goals": [2]}]', None, ("line 1: not valid JSON",)),
+        ('[{"source": 0, "goals": [2]}', None, ("not valid JSON",)),
+        ("[[" + "[" * 100_000, None, ("not valid JSON",)),
+    ],
+)  # fmt: skip
+def test_faults_of_json_are_named(tokens: str, placement: str | None, faults: Sequence[str], tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, tokens, placement)
+    for fault in faults:
+        assert fault in str(caught.value)
+
+
 def test_drawn_tokens_keep_to_their_boxes() -> None:
     planner = TokenPlanner(two_boxes(2, 0)[0])
     source, goals = planner.drawn(tokens=20, experts=16, top=3, boxes=1, zipf=0.8, seed=4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,10 +9,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from synth.errors import Fault, InputError
-from synth.instance import no_repeated_keys
 from synth.text import amounts
 from synth.text.csv import choice_cell, typed_rows
 from synth.text.input_file import InputFile
+from synth.text.json_rows import elements
 from synth_models.fabric.problem.node_words import nodes_meant
 from synth_models.fabric.problem.place_faults import Places
 from synth_models.fabric.problem.tables import demand_rows
@@ -22,7 +21,6 @@ from synth_models.fabric.problem.traffic import ANY, MOST_BYTES, SUM
 NEEDED = ("bytes", "holders", "wanters")
 COLUMNS = (*NEEDED, "mode")
 MOST_BLOCKS = 2**17  # of a table
-_BLANKS = " \t\n\r"
 
 
 class Table(NamedTuple):
@@ -97,7 +95,7 @@ def _of_json(file: InputFile, places: Places | None) -> list[dict[str, Any]]:
     """The rows of a list of tables, each with the line on which it begins."""
     readers = _readers(places)
     rows, faults = list[dict[str, Any]](), list[Fault]()
-    for line, stated in _elements(file):
+    for line, stated in elements(file):
         if len(rows) + len(faults) >= MOST_BLOCKS:
             raise InputError(f"has more than {MOST_BLOCKS:,} blocks, or faults, the most that are supported", str(file))
         if not isinstance(stated, dict):
@@ -140,35 +138,3 @@ def _values(
         except ValueError as error:
             faults.append(Fault(path, str(error), value, True))
     return found
-
-
-def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:
-    """The elements of the list that the file holds, and the line on which each begins."""
-    text, decoder = file.text, json.JSONDecoder(object_pairs_hook=no_repeated_keys)
-    at, line, counted = text.index("[") + 1, 1, 0
-    first = True
-    while True:
-        at = _behind(text, at)
-        if text[at : at + 1] == "]" and first:
-            break
-        try:
-            line, counted = line + text.count("\n", counted, at), at
-            found, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            raise InputError([Fault(f"line {line}", f"not valid JSON: {error}")], str(file)) from None
-        yield line, found
-        first, at = False, _behind(text, at)
-        if text[at : at + 1] == "]":
-            break
-        if text[at : at + 1] != ",":
-            raise InputError([Fault(f"line {line}", "not valid JSON: a comma or ] is missing behind it")], str(file))
-        at += 1
-    if text[at + 1 :].strip():
-        raise InputError("not valid JSON: something stands behind the list", str(file))
-
-
-def _behind(text: str, at: int) -> int:
-    """The next place that is not blank."""
-    while text[at : at + 1] and text[at] in _BLANKS:
-        at += 1
-    return at

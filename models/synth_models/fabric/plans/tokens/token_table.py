@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from synth.arrays import FloatArray, IntArray
 from synth.errors import Fault, InputError
 from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
+from synth.text.json_rows import elements, is_list, typed_tables
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.node_words import nodes_meant
 
@@ -49,9 +50,10 @@ class Draw(NamedTuple):
 
 def read_tokens(instance: FabricInstance, file: InputFile, placement: InputFile | None) -> Tokens:
     """The tokens of a CSV file ``source,goals[,tokens]`` (ranks), or ``source,experts[,tokens]`` with a ``placement``,
-    a CSV file ``expert,rank[,copies]``. Of several copies of an expert a token takes one on its own rank, else one in
-    its box, else one after the other. Raises :class:`InputError` naming every fault of both files by its line."""
-    by_expert = "experts" in re.split(r"[,\s\"]+", file.text.lstrip("\ufeff").partition("\n")[0])
+    a CSV file ``expert,rank[,copies]``; either may be a JSON list of tables with these keys. Of several copies of an
+    expert a token takes one on its own rank, else one in its box, else one after the other. Raises :class:`InputError`
+    naming every fault of both files by its line."""
+    by_expert = "experts" in _keys(file)
     if by_expert and placement is None:
         raise InputError("names experts: where they are is to be given (--placement)", str(file))
     if placement is not None and not by_expert:
@@ -70,6 +72,19 @@ def read_tokens(instance: FabricInstance, file: InputFile, placement: InputFile 
         raise InputError(faults)
     source, wanted = _expanded(rows, file)
     return Tokens(source, wanted if where is None else _placed(instance, where, source, wanted))
+
+
+def _keys(file: InputFile) -> Container[str]:
+    """The columns of a table, or the keys of a list's first table."""
+    if is_list(file):
+        _, first = next(elements(file), (0, {}))
+        return first if isinstance(first, dict) else ()
+    return re.split(r"[,\s\"]+", file.text.lstrip("\ufeff").partition("\n")[0])
+
+
+def _rows(file: InputFile, *of: Any) -> list[dict[str, Any]]:
+    """The rows of a table in CSV or JSON."""
+    return (typed_tables if is_list(file) else typed_rows)(file, *of)
 
 
 def read_experts(instance: FabricInstance, file: InputFile) -> Tokens:
@@ -105,7 +120,7 @@ def _token_rows(
         yield from ((key, f"names {one} twice") for one, many in sorted(Counter(named).items()) if many > 1)
         yield from ((key, f"expert {one} is nowhere") for one in named if where is not None and one not in where)
 
-    rows = typed_rows(file, columns, ("source", key), "token", wrong)
+    rows = _rows(file, columns, ("source", key), "token", wrong)
     return [row | {"wanted": row[key]} for row in rows]
 
 
@@ -148,7 +163,7 @@ def _placement(instance: FabricInstance, file: InputFile) -> dict[int, list[int]
         seen.add(pair)
 
     where: dict[int, list[int]] = {}
-    rows = typed_rows(file, columns, ("expert", "rank"), "expert", wrong)
+    rows = _rows(file, columns, ("expert", "rank"), "expert", wrong)
     if (placed := sum(row.get("copies", 1) for row in rows)) > MOST_PLACED:
         raise InputError(f"has {placed:,} copies: at most {MOST_PLACED:,} are supported", str(file))
     for row in rows:
