@@ -1,8 +1,9 @@
 """Figures of ``synth reshard``: two models' weights from a trainer's mesh to a generator's, every plan replayed.
 
-``python tests/benchmarks/reshard_figures.py [ds] [qwen]`` prints a row a model: seconds of every rule, gap of the one
-kept, processor time of plan and bound of ``trees`` the first time (kernels loaded) and again. Machine: NVL72 domains of
-4-GPU boxes, 18 boxes a domain, rails not joined; the trainer's and the generator's ranks are in domains of their own.
+``python tests/benchmarks/reshard_figures.py [ds] [qwen] [many]`` prints a row a model: seconds of every rule, gap of
+the one kept, processor time of plan and bound of ``trees`` the first time (kernels loaded) and again. Machine: NVL72
+domains of 4-GPU boxes, 18 boxes a domain, rails not joined; the trainer's and the generator's ranks are in domains of
+their own. ``many``: 1,024 to 1,024 ranks of ``dgx-h100``, 10,164 tensors of no published model, ``trees`` alone.
 
 Shapes are those of the published configurations in BF16. Assumed: stages of the pipeline as even as they can be,
 embedding on the first and head on the last; each expert a tensor of its own (DeepSeek-V3) or stacked (Qwen3); what is
@@ -24,9 +25,10 @@ from typer.testing import CliRunner
 from synth.cli.main import app
 
 Row = tuple[str, tuple[int, ...], str, str]
-MESHES = {  # axes and ranks of trainer and generator, boxes
-    "ds": (("pp = 4, dp = 2, ep = 16", "0-63,72-135"), ("dp = 16, tp = 8", "144-207,216-279"), 72),
-    "qwen": (("pp = 4, dp = 4, cp = 2, tp = 2", "0-63"), ("dp = 8, tp = 8", "72-135"), 36),
+MESHES = {  # axes and ranks of trainer and generator, machine
+    "ds": (("pp = 4, dp = 2, ep = 16", "0-63,72-135"), ("dp = 16, tp = 8", "144-207,216-279"), "gb200-nvl72 boxes=72"),
+    "qwen": (("pp = 4, dp = 4, cp = 2, tp = 2", "0-63"), ("dp = 8, tp = 8", "72-135"), "gb200-nvl72 boxes=36"),
+    "many": (("pp = 4, dp = 4, ep = 64", "0-1023"), ("dp = 128, tp = 8", "1024-2047"), "dgx-h100 boxes=256"),
 }
 
 
@@ -77,6 +79,21 @@ def qwen() -> Iterator[Row]:
         yield name + "experts.down", (experts, hidden, expert), spread, "tp:2"
 
 
+def many() -> Iterator[Row]:
+    """61 layers of 64 experts, wide as DeepSeek-V3's; in 33 of them each has a bias."""
+    hidden, expert, experts = 7168, 2048, 64
+    for layer in range(61):
+        stage, name = f"pp={layer * 4 // 61}", f"layers.{layer}."
+        yield name + "norm", (hidden,), stage, ""
+        yield name + "q", (hidden, hidden), stage, "tp:0"
+        yield name + "o", (hidden, hidden), stage, "tp:1"
+        yield name + "router", (experts, hidden), stage, ""
+        for k in range(experts):
+            yield from _two(f"{name}experts.{k}.", hidden, expert, f"{stage} ep={k}")
+            if layer < 33:
+                yield f"{name}experts.{k}.bias", (expert,), f"{stage} ep={k}", ""
+
+
 def _stage(layer: int, layers: int) -> int:
     """The stage of a layer: the first ones have one more."""
     long = layers % 4
@@ -92,14 +109,14 @@ def _two(name: str, hidden: int, size: int, held: str) -> Iterator[Row]:
 
 def words(model: str, folder: Path) -> list[str]:
     """The command's words for a model, whose files are written to the folder."""
-    *meshes, boxes = MESHES[model]
-    found = ["reshard", "gb200-nvl72", f"boxes={boxes}", "--json"]
-    for option, (axes, ranks) in zip(("--from", "--to"), meshes, strict=True):
+    source, target, machine = MESHES[model]
+    found = ["reshard", *machine.split(), "--json"]
+    for option, (axes, ranks) in (("--from", source), ("--to", target)):
         file = folder / f"{model}{option}.toml"
         file.write_text(f'axes = {{ {axes} }}\nranks = "{ranks}"\n')
         found += [option, str(file)]
     table = folder / f"{model}.csv"
-    rows = (deepseek if model == "ds" else qwen)()
+    rows = {"ds": deepseek, "qwen": qwen, "many": many}[model]()
     lines = [f'{name},{"x".join(map(str, shape))},bf16,"{held}","{wanted}"' for name, shape, held, wanted in rows]
     table.write_text("\n".join(["name,shape,dtype,from,to", *lines]) + "\n")
     return [*found, "--tensors", str(table)]
@@ -113,12 +130,12 @@ def main(models: list[str]) -> None:
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         for model in models:
-            asked = words(model, Path(folder))
+            asked = [*words(model, Path(folder)), *(["--no-references"] if model == "many" else [])]
             first = json.loads(CliRunner().invoke(app, [*asked, "--no-references"], catch_exceptions=False).stdout)
             found = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
             plans = {row["rule"]: row for row in found["plans"]}
             names = ("trees", "box_copy", "balanced", "direct", "gather")
-            times = " | ".join(f"{plans[name]['seconds'] * 1e3:.1f}" for name in names)
+            times = " | ".join(f"{plans[name]['seconds'] * 1e3:.1f}" if name in plans else "" for name in names)
             best = plans[found["kept"]]
             spent = f"{first['plans'][0]['plan_s']:.2f}, {plans['trees']['plan_s']:.2f}"
             print(f"| {model} | {times} | {best['bound'] * 1e3:.1f} | {best['gap'] * 100:.2f} | {spent} |", flush=True)

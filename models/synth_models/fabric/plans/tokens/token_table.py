@@ -117,8 +117,10 @@ def _token_rows(
 
     def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         named = row.get(key, [])
-        yield from ((key, f"names {one} twice") for one, many in sorted(Counter(named).items()) if many > 1)
-        yield from ((key, f"expert {one} is nowhere") for one in named if where is not None and one not in where)
+        if len(set(named)) < len(named):
+            yield from ((key, f"names {one} twice") for one, many in sorted(Counter(named).items()) if many > 1)
+        if where is not None:
+            yield from ((key, f"expert {one} is nowhere") for one in named if one not in where)
 
     rows = _rows(file, columns, ("source", key), "token", wrong)
     return [row | {"wanted": row[key]} for row in rows]
