@@ -10,13 +10,13 @@ Every record is accepted, refused (with the first fault found) or not covered (w
 if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
 Not looked at: how a run went (seconds, options, progress, solver), plans, xtree's chunk_times. Not covered: texts of
-more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; collectives that
-wait for others; scenarios of what is no sum; traffic; boxes in part, links in groups; switches that store and add,
-buffer, do not copy or limit streams; fabric's steps, near_goals, timed_prices, shares; xtree's relaxations; harvest's
-delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings; bine's
-positions that prove more than the isoperimetric argument. Harvest's bounds are checked in verify_harvest.py beside it,
-scenarios and several collectives in verify_several.py, networks are made in verify_networks.py; verify_possession.py
-and verify_permutations.py are parts of these.
+more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; collectives
+that wait for others; scenarios of what is no sum; traffic; boxes in part, links in groups; switches that store and
+add, buffer, do not copy or limit streams; fabric's steps, near_goals, timed_prices, shares; xtree's relaxations;
+harvest's delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings.
+Harvest's bounds are checked in verify_harvest.py beside it, scenarios and several collectives in verify_several.py,
+networks are made in verify_networks.py; verify_possession.py, verify_permutations.py and verify_placements.py are
+parts of these.
 """
 
 import ast
@@ -44,6 +44,7 @@ import verify_harvest
 import verify_several
 from verify_base import INFINITE, Fault, NotCovered, ceiling, cover, need, number, one_of, whole
 from verify_networks import LEAST, built_machine, links_of
+from verify_placements import most_inside
 from verify_possession import check_possession
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
@@ -1296,10 +1297,11 @@ class Bine(Instance):
             weights = sorted((2 * n if mirrored else n for n in once), reverse=True)
             f = [0, *accumulate(sum(w for j, w in enumerate(weights) if i >> j & 1) for i in range(p))]
             size = self.bytes / (p if self.collective == "alltoall" or not self.small else 1)
-            for weight, part in self.partitions(job):
-                inside = sum(f[n] for n in Counter(part).values())
-                total += weight * size * (p * sum(weights) - 2 * inside)
-        cover(held["binding"] != "positions" or Fraction(float(total)) >= self.bound, "the least of all placements")
+            ways = [*self.partitions(job)]
+            inside = sum(weight * sum(f[n] for n in Counter(part).values()) for weight, part in ways)
+            if held["binding"] == "positions" and p <= 16:
+                inside = most_inside(tuple((weight, tuple(part)) for weight, part in ways), tuple(weights))
+            total += size * (sum(weight for weight, _ in ways) * p * sum(weights) - 2 * inside)
         return Fraction(float(total))
 
     def priced(self, held):
