@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import gc
+import re
 import signal
 import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,8 @@ from synth.kernels import Kernel, jit
 from synth.kernels.clock import now
 from synth.method import Method, Outcome
 from synth.options import RunOptions
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def loop_for_ever() -> None:
@@ -315,3 +320,16 @@ def test_what_is_left_out_for_want_of_time_counts_as_cut() -> None:
     assert replace(options, time_limit_s=None).fits(1e9)
     with pytest.raises(OutOfTime):
         raise OutOfTime
+
+
+def test_nothing_is_handed_on_inside_a_block_that_its_time_ends() -> None:
+    """A generator that yields there leaves its limit in force for whoever asked, and stops it where nobody listens."""
+    limit, found = re.compile(r"\b(in_time|stopping)\("), []
+    texts = {path: path.read_text() for folder in ("synth", "models") for path in (ROOT / folder).rglob("*.py")}
+    for file, text in texts.items():
+        for block in ast.walk(ast.parse(text)) if limit.search(text) else ():
+            heads = block.items if isinstance(block, ast.With) else []
+            if any(limit.search(ast.unparse(head.context_expr)) for head in heads):
+                yields = [node for node in ast.walk(block) if isinstance(node, ast.Yield | ast.YieldFrom)]
+                found += [f"{file.name}:{node.lineno}" for node in yields]
+    assert found == []

@@ -220,9 +220,10 @@ def _lengths(payers: Sequence[Payer], rows: Sequence[Mapping[str, Any]], options
         fits = all(payer.is_pairs or payer.trees for payer in chosen)
         if not fits or len(chosen) < 2:
             continue
-        part = options.part(EACH, most_s=UNLIMITED_S)
+        part, found = options.part(EACH, most_s=UNLIMITED_S), list[IntArray]()
         with part.in_time():
-            yield from _best_of(chosen, part)
+            _look_for_best(chosen, part, found)
+        yield from reversed(found)
 
 
 def _length_of(links: Links, certificate: Mapping[str, Any]) -> IntArray | None:
@@ -238,9 +239,8 @@ def _length_of(links: Links, certificate: Mapping[str, Any]) -> IntArray | None:
     return None
 
 
-def _best_of(payers: Sequence[Payer], options: RunOptions) -> Iterator[IntArray]:
-    """The prices at which these collectives prove most together."""
-    found: list[IntArray] = []
+def _look_for_best(payers: Sequence[Payer], options: RunOptions, found: list[IntArray]) -> None:
+    """Append prices at which these collectives prove more and more together, until the time is over."""
     resources = _resources(payers, {})
 
     def worth(lengths: list[IntArray]) -> tuple[FloatArray, list[FloatArray]]:
@@ -255,7 +255,6 @@ def _best_of(payers: Sequence[Payer], options: RunOptions) -> Iterator[IntArray]
         return Proven(seconds, "several", lambda: "", dict)
 
     improved([resources], worth, exactly, made, lambda: not options.out_of_time(), NOTHING)
-    yield from reversed(found)
 
 
 def _resources(payers: Sequence[Payer], tail: Mapping[int, IntArray]) -> Any:
