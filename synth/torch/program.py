@@ -107,33 +107,38 @@ class _Made:
 
     def round(self, rows: list[tuple[int, int, Range, bool, bool]], rank: int) -> Round:
         """The next round, of messages: from, to, what, whether it adds, whether it returns something."""
-        leave: dict[int, list[tuple[Range, bool]]] = {}
-        arrive: dict[int, list[tuple[Range, bool]]] = {}
-        over = set()
-        for src, dst, what, adds, returns in rows:
-            (leave if src == rank else arrive).setdefault(dst if src == rank else src, []).append((what, adds))
-            if dst == rank and returns and self.times[what] == 1:
-                over.add(what)
-        sends = [Send(peer, tuple(what for what, _ in _joined(some))) for peer, some in sorted(leave.items())]
+        over = self._ended(rows, rank)
+        leave, arrive = _by_peer(rows, rank, 0), _by_peer(rows, rank, 1)
+        sends = [Send(peer, tuple(what for what, _ in _joined(some))) for peer, some in leave]
         here = {what for send in sends for what in send.ranges}
-        takes, proved = [], set[Range]()
-        for peer, some in sorted(arrive.items()):
-            ranges = tuple(starmap(Taken, _joined(some)))
-            done = all(what in over for what, _ in some)
-            busy = here | self.last[1] | (set() if done else self.last[0])
-            direct = len(ranges) == 1 and not ranges[0].adds and not _meets(ranges[0].range, busy)
-            takes.append(Take(peer, ranges, direct))
-            if direct and done:
-                proved.add(ranges[0].range)
-        early = self._over(take.ranges[0].range for take in takes if take.direct and take.ranges[0].range not in proved)
+        judged = [self._take(peer, some, here, over) for peer, some in arrive]
+        takes = tuple(take for take, _ in judged)
+        early = self._over(take.ranges[0].range for take, left in judged if take.direct and not left)
+        self._send(sends)
+        late = self._over(one.range for take in takes if not take.direct for one in take.ranges)
+        self.times.update(what for src, _, what, _, _ in rows if src == rank)
+        self.last = here, {one.range for take in takes for one in take.ranges}
+        return Round(tuple(sends), takes, early, late)
+
+    def _ended(self, rows: list[tuple[int, int, Range, bool, bool]], rank: int) -> set[Range]:
+        """The pieces whose one message is over, as something of it returns."""
+        return {what for _, dst, what, _, returns in rows if dst == rank and returns and self.times[what] == 1}
+
+    def _send(self, sends: list[Send]) -> None:
+        """Number sends, and keep what leaves from its place."""
         for send in sends:
             if len(send.ranges) == 1:
                 self.sent.setdefault(send.ranges[0].part, {})[send.ranges[0]] = self.sends
             self.sends += 1
-        late = self._over(one.range for take in takes if not take.direct for one in take.ranges)
-        self.times.update(what for src, _, what, _, _ in rows if src == rank)
-        self.last = here, {one.range for take in takes for one in take.ranges}
-        return Round(tuple(sends), tuple(takes), early, late)
+
+    def _take(self, peer: int, some: list[tuple[Range, bool]], here: set[Range], over: set[Range]) -> tuple[Take, bool]:
+        """What a peer brings while ``here`` is sent, and whether that proves that all of it that was sent has left, as
+        it does of the pieces of ``over``."""
+        ranges = tuple(starmap(Taken, _joined(some)))
+        left = all(what in over for what, _ in some)
+        busy = here | self.last[1] | (set() if left else self.last[0])
+        direct = len(ranges) == 1 and not ranges[0].adds and not _meets(ranges[0].range, busy)
+        return Take(peer, ranges, direct), left
 
     def _over(self, written: Iterable[Range]) -> tuple[int, ...]:
         """The sends of what is now written, which are then no longer under way."""
@@ -143,6 +148,17 @@ class _Made:
             gone = [one for one in mine if what.low < one.high and one.low < what.high]
             found |= {mine.pop(one) for one in gone}
         return tuple(sorted(found))
+
+
+def _by_peer(
+    rows: list[tuple[int, int, Range, bool, bool]], rank: int, end: int
+) -> list[tuple[int, list[tuple[Range, bool]]]]:
+    """What a rank sends (``end`` 0) or takes (1), by peer."""
+    found: dict[int, list[tuple[Range, bool]]] = {}
+    for src, dst, what, adds, _ in rows:
+        if (src, dst)[end] == rank:
+            found.setdefault((dst, src)[end], []).append((what, adds))
+    return sorted(found.items())
 
 
 def _joined(ranges: list[tuple[Range, bool]]) -> Iterator[tuple[Range, bool]]:
