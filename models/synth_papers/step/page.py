@@ -19,7 +19,7 @@ from synth.text.quantities import percent, shown
 from synth_models.step.bounds.strongest import strongest
 from synth_models.step.instance import TICKS, StepInstance, size
 
-METHODS: dict[str, Mapping[str, str]] = {"bound": {}, "issued": {}, "longest_tail": {}, "search": {"moves": "20"}}
+METHODS: dict[str, Mapping[str, str]] = {"bound": {}, "issued": {}, "longest_tail": {}, "search": {"moves": "60"}}
 KERNELS, WORKLOADS, GENERATED = "step/deepseek_train_kernels.csv", "step/aicb_simai_workloads.csv", "step/generated"
 TRACES = ("llama8", "moe8", "llama64", "moe64", "llama512", "moe512")
 NEAR = 0.05  # a gap that the answer counts as small

@@ -15,8 +15,11 @@ from synth_models.step.bounds.strongest import solve as bound
 from synth_models.step.check.certificates import check_bound
 from synth_models.step.check.replay import check_step
 from synth_models.step.instance import StepInstance
+from synth_models.step.parts.lists import from_the_end
+from synth_models.step.parts.prices import quickest
 from synth_models.step.programs.order import solve as order
 from synth_models.step.references import issued, longest_tail, search
+from synth_models.step.solution import timetable_of
 
 ROUNDED = 6e-12 * 6  # seconds: a picosecond a node up or down
 
@@ -70,3 +73,17 @@ def test_the_best_window_is_the_best_of_all(seed: int) -> None:
     found, members = _window(heads[:count], works[:count], tails[:count])
     assert found == best
     assert min(heads[i] for i in members) + sum(works[i] for i in members) + min(tails[i] for i in members) == best
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_placed_from_the_end_keeps_the_rules(seed: int) -> None:
+    """It begins at 0, and no order is quicker than the least of all."""
+    raw = random_step(seed)
+    instance = parse(raw, StepInstance, "drawn")
+    long = quickest(instance)
+    start = from_the_end(instance, long, [float(draw) for draw in random.Random(seed).choices(range(5), k=len(long))])
+    assert min(start) == 0
+    verdict = check_step(instance, timetable_of(start))
+    assert verdict.faults == []
+    assert verdict.value is not None
+    assert verdict.value >= float(least_end(raw)) - ROUNDED

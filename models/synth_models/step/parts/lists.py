@@ -32,7 +32,23 @@ class _Ready:
         heapq.heappush(self.keys, (self.long[node] > 0, -self.priority[node], node))
 
 
-def scheduled(instance: StepInstance, long: Sequence[int], priority: Sequence[float]) -> list[int]:
+@dataclass(frozen=True)
+class _Backwards:
+    """A step that runs from its end to its beginning."""
+
+    before: Sequence[Sequence[int]]
+    places: Sequence[Sequence[tuple[str, int, str]]]
+
+
+def from_the_end(instance: StepInstance, long: Sequence[int], priority: Sequence[float]) -> list[int]:
+    """The start of every node, all placed from the end to the beginning as :func:`scheduled` does the other way
+    round: what lies near the end early there, so what has a long path behind it as late as it may be."""
+    start = scheduled(_Backwards(followers(instance.before), instance.places), long, priority)
+    last = max(at + duration for at, duration in zip(start, long, strict=True))
+    return [last - at - duration for at, duration in zip(start, long, strict=True)]
+
+
+def scheduled(instance: StepInstance | _Backwards, long: Sequence[int], priority: Sequence[float]) -> list[int]:
     """The start of every node in picoseconds. Whenever something ends, those that are ready start in falling
     priority, as far as all their places are free; what takes no time goes first, with all that it lets start."""
     ready = _Ready(followers(instance.before), [len(row) for row in instance.before], long, priority, [])
