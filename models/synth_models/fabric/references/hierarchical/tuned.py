@@ -12,7 +12,6 @@ MOST_CHUNKS = 4096  # chunks a share: finer chunks for time
 MOST_MEMBERS = 2048  # ranks: larger machines for memory and time
 MOST_EXCHANGED = 4  # chunks of a first schedule: exchanges and plans from one rank tried for time
 SEVERAL = 32  # latencies that a first chunk takes on the slowest link: a start below the best number for time
-ONE_GATE = 1024  # chunks that must fit for trees of one gate a group to go first: shallow trees for even links
 SEVERAL_PIECES = 64  # pieces a share in a first schedule of unequal shares: a finer start for time
 MOST_PIECES = 256  # pieces a share in any such schedule: finer shares for time to place them
 DEALT_TWICE = 1_000_000  # transfers of such a schedule: two dealings that are equally good tried for time
