@@ -85,7 +85,6 @@ from synth_models.fabric.references.hierarchical.tuned import (
     MOST_MEMBERS,
     MOST_PIECES,
     MOST_TRANSFERS,
-    ONE_GATE,
     PIECES_BESIDE,
     QUICK,
     SEVERAL,
@@ -211,8 +210,7 @@ def _of_unlike_boxes(instance: FabricInstance) -> list[BoxStrategy]:
 
 
 def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrategy]:
-    deep = _amount(instance, BoxStrategy(between="two trees"), ONE_GATE) <= MOST_TRANSFERS
-    gates = (1, 2) if max(map(len, instance.boxes)) > 1 and deep else (2, 1)
+    gates = (1, 2) if max(map(len, instance.boxes)) > 1 else (2, 1)
     two = [BoxStrategy(between="two trees", gates=count) for count in gates]
     led = [BoxStrategy(between=between) for between in ("leaders", "own rail")]
     if not alike and _groups(instance):
