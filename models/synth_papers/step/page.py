@@ -22,6 +22,8 @@ from synth_models.step.instance import TICKS, StepInstance, size
 METHODS: dict[str, Mapping[str, str]] = {"bound": {}, "issued": {}, "longest_tail": {}, "search": {"moves": "60"}}
 KERNELS, WORKLOADS, GENERATED = "step/deepseek_train_kernels.csv", "step/aicb_simai_workloads.csv", "step/generated"
 TRACES = ("llama8", "moe8", "llama64", "moe64", "llama512", "moe512")
+PORT, FLOPS = "50GB/s", 400e12  # of a rank, for the generated traces
+GROUP, SMALL = 8, 2  # ranks of a group of AICB's files; of those whose name says tp2
 NEAR = 0.05  # a gap that the answer counts as small
 
 
@@ -37,8 +39,8 @@ def reproduce(page: Reproduction) -> None:
     for name in TRACES[: 2 if page.quick else None]:
         if page.real_data(f"{GENERATED}/{name}/t.0.et", f"the generated traces {name}"):
             folder = page.data / GENERATED / name
-            step = cast("StepInstance", make("step", traces=folder / "t", groups=folder / "t.json", bandwidth="50GB/s",
-                                             flops=400e12, name=name))  # fmt: skip
+            step = cast("StepInstance", make("step", traces=folder / "t", groups=folder / "t.json", bandwidth=PORT,
+                                             flops=FLOPS, name=name))  # fmt: skip
             rows.append(_row(f"{name} (generated)", step, _solved(step)))
         page.say(f"{name} done")
     table = pd.DataFrame(rows)
@@ -50,13 +52,13 @@ def reproduce(page: Reproduction) -> None:
         "(certified bound of the step if its communication took no time) / value."
     )
     page.note(
-        "AICB's files (SimAI) tell compute and collectives by phase: one chain, groups of 8 ranks (2 where the name "
-        "says tp2), ports of 300 GB/s, 2 us. DeepSeek's communication is as long as measured; the step took 129.0 ms."
+        f"AICB's files (SimAI) tell compute and collectives by phase: one chain, groups of {GROUP} ranks ({SMALL} "
+        "where the name says tp2), ports as `synth make step` assumes them. DeepSeek's communication is as long as measured."
     )
     page.note(
-        "Traces: symbolic_tensor_graph (3a7f49c, MIT) for llama and MoE, 8 to 512 ranks, ports of 50 GB/s and 2 us, "
-        "400 Tflop/s a rank. Ranks that are alike are one class. Records of the pipeline and of the profile are kept; "
-        "`synth solve` makes the others."
+        f"Traces: symbolic_tensor_graph (3a7f49c, MIT) for llama and MoE, ports of {PORT}, {FLOPS / 1e12:.0f} Tflop/s "
+        "a rank; names end in the number of ranks. Ranks that are alike are one class. Records of the pipeline and of "
+        "the profile are kept; `synth solve` makes the others."
     )
 
 
@@ -64,7 +66,7 @@ def _workloads(path: Path, quick: bool) -> Iterator[tuple[str, StepInstance]]:
     """AICB's workloads by name."""
     names = sorted({row["file"] for row in csv.DictReader(io.StringIO(path.read_text()))})
     for name in names[: 1 if quick else None]:
-        group = 2 if "_tp2_" in name else 8
+        group = SMALL if "_tp2_" in name else GROUP
         yield (
             name.removesuffix(".txt"),
             cast("StepInstance", make("step", workloads=path, workload=name, group=group)),
