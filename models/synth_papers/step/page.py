@@ -53,7 +53,8 @@ def reproduce(page: Reproduction) -> None:
     )
     page.note(
         f"AICB's files (SimAI) tell compute and collectives by phase: one chain, groups of {GROUP} ranks ({SMALL} "
-        "where the name says tp2), ports as `synth make step` assumes them. DeepSeek's communication is as long as measured."
+        "where the name says tp2), ports as `synth make step` assumes them. DeepSeek's communication is as long "
+        "as measured."
     )
     page.note(
         f"Traces: symbolic_tensor_graph (3a7f49c, MIT) for llama and MoE, ports of {PORT}, {FLOPS / 1e12:.0f} Tflop/s "
