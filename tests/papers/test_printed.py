@@ -37,7 +37,7 @@ def judged(paper: str) -> dict[str, Comparison]:
 
 
 def test_every_paper_has_its_file():
-    assert set(FILES) == {"xtree", "mlfm", "optree", "bine", "harvest", "fabric", "peers"}
+    assert set(FILES) == {"xtree", "mlfm", "optree", "bine", "harvest", "fabric", "peers", "topology"}
     for page in PUBLISHED.glob("*/comparisons.csv"):
         shown = len(pd.read_csv(page))
         assert not shown or any(page.parent.name in PAGES.get(paper, (paper,)) for paper in FILES), page

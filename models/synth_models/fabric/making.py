@@ -205,7 +205,7 @@ class FabricKeys(ReshardKeys):
     switches: Listed | None = Field(
         None, description="with links: nodes that are switches, by number or name, such as 8,9"
     )
-    collective: AnyCollective | Literal["reshard"] = Field(
+    collective: Literal[AnyCollective, "reshard"] = Field(
         "allgather", description="what to schedule; several: a list of collectives; reshard: tensors to another mesh"
     )
     bytes: Size | None = Field(

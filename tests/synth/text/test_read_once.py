@@ -32,6 +32,11 @@ MACHINE = {
     },
 }  # fmt: skip
 STEP = synth.make("step", stages=2, microbatches=2).to_json()
+MESHES = {  # three files of one question
+    "from": 'axes = { tp = 2 }\nranks = "0-1"\n', "to": 'axes = { tp = 2 }\nranks = "2-3"\n',
+    "tensors": 'name,shape,dtype,from,to\nw,4,fp32,"tp=0","tp=0"\n',
+}  # fmt: skip
+RESHARD = {"machine": "dgx1", "collective": "reshard", **MESHES}
 BLOCK = {"d": 2, "layers": 1, "columns": 2, "servers": 2}
 TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("fabric", "failed"): [(BOX, "link 0/gpu0 0/nvswitch\n")],
@@ -40,6 +45,7 @@ TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
         ({"machine": "dgx1", "collective": "several"}, "name,collective,bytes,ranks\na,allgather,64KB,0-3\n")
     ],
     ("fabric", "ready"): [({"machine": "dgx1", "bytes": "64KB", "collective": "allgather"}, "rank,ready\n3,1ms\n")],
+    **{("fabric", key): [({name: RESHARD[name] for name in RESHARD if name != key}, MESHES[key])] for key in MESHES},
     ("fabric", "links"): [({"bytes": 3}, LINKS)],
     ("fabric", "machine"): [({"bytes": 2}, json.dumps(MACHINE))],
     ("xtree", "links"): [({}, LINKS)],
@@ -71,7 +77,11 @@ TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("mlfm", "failed"): [(BLOCK, "server 0 0 0\n"), (BLOCK, '{"servers": [[0, 0, 0]]}')],
 }
 CASES = [(*key, others, text) for key, many in TEXTS.items() for others, text in many]
-BESIDE = {("bine", "nodes"): ("hosts",), ("bine", "hosts"): ("nodes",)}  # keys of the others that are files too
+BESIDE = {
+    ("bine", "nodes"): ("hosts",),
+    ("bine", "hosts"): ("nodes",),
+    **{("fabric", key): tuple(other for other in MESHES if other != key) for key in MESHES},
+}  # keys of the others that are files too
 
 
 @contextmanager
@@ -100,6 +110,7 @@ def test_every_key_that_takes_a_file_is_tried() -> None:
         taking |= {(family, key) for key, field in fields.items() if InputFile in get_args(field.annotation)}
     taking -= {("fabric", "topology")}  # a record, whose arrays and instance are files beside it
     taking -= {("step", "traces"), ("step", "groups")}  # files of bytes, one a rank, and what belongs to them
+    taking -= {("step", "priced_by")}  # a folder of records
     assert {key for key in taking if key[0] not in ("faulty", "toy_broadcast")} == set(TEXTS)
 
 
