@@ -36,13 +36,14 @@ CASES = [
     "optree/ring-8-w2/relay", "optree/mesh-3x3-w1/time_expanded-cpsat", "optree/torus-4x4-w2/time_expanded-cpsat",
     "bine/groups-6-4-6-alltoall/bine", "bine/torus-4x4-allreduce-large/bine", "bine/synthetic-jobs-broadcast/bine",
     "bine/groups-5-3-8-reduce/bine", "step/zb-p4-m8/search", "step/deepseek_train_kernels/issued",
+    "topology/cubes-2-4x4x4/search", "topology/n36-d3-hops/search",
 ]  # fmt: skip
 
 
 def test_every_family_reads_its_tables() -> None:
     ours = [name for name in family_names() if name not in ("faulty", "toy_broadcast")]
     assert {name for name in ours if not get_family(name).can("from_table")} == set()
-    assert {case.partition("/")[0] for case in CASES} == set(ours) - {"topology"}  # no page as yet
+    assert {case.partition("/")[0] for case in CASES} == set(ours)
 
 
 @pytest.mark.parametrize("case", CASES)
