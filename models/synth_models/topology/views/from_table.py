@@ -28,6 +28,10 @@ def from_table(instance: TopologyInstance, file: InputFile, flows: InputFile | N
         raise InputError("a table of circuits holds no schedules, which a mix needs", str(file))
     circuits = _columns(file, CIRCUITS, "circuit", [MOST] * 3)
     folds = None if instance.objective == "hops" else folded_circuits(instance, circuits)
+    if flows is not None and instance.objective == "hops":
+        if len(flows.text.splitlines()) > 1:
+            raise InputError("flows have no meaning with objective hops, which routes nothing", str(flows))
+        flows = None
     if flows is None:
         if folds is None or (folds.away < 0).any():
             return Topology(circuits)
