@@ -95,9 +95,11 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArr
 def _ends(instance: FabricInstance, schedule: Schedule, place: IntArray, ready: IntArray) -> Ends:
     """Who holds and wants each piece; sets of ranks are numbered in the order of their codes."""
     blocks = instance.blocks
-    codes, which = np.unique(np.concatenate([blocks.origin, blocks.goal]), return_inverse=True)
-    start, flat = rows_of([blocks.ranks(code, instance.members) for code in codes.tolist()])
-    holders, wanters = which.reshape(2, -1)[:, schedule.piece_block].astype(np.int64)
+    code = np.stack([blocks.origin, blocks.goal])
+    least = int(code.min(initial=0))  # codes are nodes, and few below 0
+    there = np.bincount(code.reshape(-1) - least) > 0
+    start, flat = rows_of([blocks.ranks(code, instance.members) for code in (np.flatnonzero(there) + least).tolist()])
+    holders, wanters = (np.cumsum(there) - 1)[code - least][:, schedule.piece_block]
     is_sum = blocks.sums[schedule.piece_block]
     return Ends(holders, wanters, is_sum, start, flat, place, instance.machine.is_switch, ready)
 
