@@ -66,7 +66,8 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArr
     piece = schedule.piece.astype(np.int32)
     of, start, source = _departures(instance, schedule, hops)
     sent_start, sent = rows_by(piece[of], pieces, start, np.zeros(0, dtype=bool))
-    reached = np.where(hops.arrive >= 0, piece[hops.owner], np.int32(-1))
+    reached = np.repeat(piece, np.diff(schedule.route_start))
+    reached[hops.arrive < 0] = -1
     late = schedule.adds[hops.owner] if np.any(schedule.adds) else np.zeros(0, dtype=bool)
     come_start, come = rows_by(reached, pieces, hops.arrive, late)
     head = net.dst[schedule.link]

@@ -79,7 +79,7 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
     wrong = np.zeros((MOST_KEPT, 3), dtype=np.int64)
     several = _of_several_sources(instance, schedule, owner)
     if not len(several):
-        simple = _by_arrays(instance, schedule, latency, durations[span])
+        simple = _by_arrays(instance, schedule, latency, durations, span)
         if simple is not None:
             return Hops(owner, simple[0], span, durations, simple[1], wrong[:0], 0)
     gathered = np.zeros(schedule.transfers, dtype=bool)
@@ -113,14 +113,14 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
 
 
 def _by_arrays(
-    instance: FabricInstance, schedule: Schedule, latency: IntArray, duration: IntArray
+    instance: FabricInstance, schedule: Schedule, latency: IntArray, ticks: IntArray, span: Int32Array
 ) -> tuple[IntArray, IntArray] | None:
     """``begin`` and ``arrive`` without kernels, where that is wanted and possible."""
     machine, link = instance.machine, schedule.link
     if instance.switching.mode != "cut_through" or not without_kernels.wanted(len(link)):
         return None
     tail, head = machine.network.src[link], machine.network.dst[link]
-    routes = without_kernels.HopRows(schedule.start, schedule.route_start, tail, head, latency[link], duration)
+    routes = without_kernels.HopRows(schedule.start, schedule.route_start, tail, head, latency[link], ticks[span])
     return without_kernels.paths(routes, machine.is_switch, LONGEST)
 
 
@@ -170,15 +170,17 @@ def _durations(instance: FabricInstance, schedule: Schedule, owner: Int32Array) 
     values, row = np.unique(instance.machine.network.bandwidth, return_inverse=True)
     if not len(owner):
         return np.zeros(0, dtype=np.int32), np.ones(1, dtype=np.int64)
-    sizes, size = schedule.piece_bytes, schedule.piece[owner]
-    if len(values) * len(sizes) > max(DENSE, len(owner)):
+    most = max(DENSE, len(owner))
+    sizes, size = schedule.piece_bytes, schedule.piece
+    if len(values) * len(sizes) > most:
         sizes, which = np.unique(schedule.piece_bytes, return_inverse=True)
         size = which.reshape(-1)[size]
-    key = row.reshape(-1)[schedule.link] * len(sizes) + size
-    if len(values) * len(sizes) <= max(DENSE, len(owner)):
-        used, span = np.arange(len(values) * len(sizes)), key.astype(np.int32)
+    first = row.reshape(-1) * len(sizes)
+    if len(values) * len(sizes) <= most:
+        used = np.arange(len(values) * len(sizes))
+        span = first.astype(np.int32)[schedule.link] + np.repeat(size.astype(np.int32), np.diff(schedule.route_start))
     else:
-        used, inverse = np.unique(key, return_inverse=True)
+        used, inverse = np.unique(first[schedule.link] + size[owner], return_inverse=True)
         span = inverse.reshape(-1).astype(np.int32)
     found = np.empty(len(used), dtype=np.int64)
     edges = np.searchsorted(used, np.arange(len(values) + 1) * len(sizes)).tolist()
