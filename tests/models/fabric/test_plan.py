@@ -19,10 +19,13 @@ from models.fabric.small_machines import machine
 import synth
 from synth.arrays import IntArray
 from synth.errors import InputError
+from synth.kernels import mode
 from synth_models.fabric import race
 from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.plans.demands.balanced_plan import in_turn
 from synth_models.fabric.plans.demands.decomposition import decomposed
 from synth_models.fabric.plans.demands.rails import on_rails
+from synth_models.fabric.plans.demands.timeline import Pieces
 from synth_models.fabric.problem.blocks import blocks_of
 
 
@@ -45,6 +48,26 @@ def test_every_plan_is_replayed_and_every_bound_verified(seed: int) -> None:
     assert np.array_equal(wanted, off)
     stated = blocks_of("demand", found.instance.members, found.instance.bytes, None, found.instance.demand or ())
     assert all(np.array_equal(getattr(blocks, name), getattr(stated, name)) for name in ("origin", "goal", "bytes"))
+
+
+def test_a_machine_that_was_checked_before_is_planned_on() -> None:
+    """Nothing that was computed of the machine's own collective is checked in place of the demand."""
+    instance = two_boxes(0.0)
+    assert instance.parts == (instance,)
+    found = race.planner(instance).plan(np.ones((4, 4), dtype=np.int64))
+    assert found.check().faults == []
+    assert found.instance.parts[0] is found.instance
+
+
+@pytest.mark.parametrize("way", ["plain", "compiled"])
+@pytest.mark.parametrize("most", [1, 3, 2**12, 2**47])
+def test_pieces_of_one_turn_keep_their_order(way: str, most: int) -> None:
+    """Two lists of pieces, sorted by turn, against numpy's stable sort."""
+    drawn, number = np.random.default_rng(most), np.arange(100)
+    turn = drawn.integers(0, most, 100)
+    both = [Pieces(*(number[part] for _ in range(4)), turn[part]) for part in (slice(60), slice(60, 100))]
+    with mode(way):
+        assert in_turn(*both).origin.tolist() == np.argsort(turn, kind="stable").tolist()
 
 
 @pytest.mark.parametrize("seed", some_of(range(24)))

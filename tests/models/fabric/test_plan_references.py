@@ -183,6 +183,7 @@ def test_routes_in_turn_are_those_chosen_one_by_one(
     source, target = (np.concatenate([chain[part] for chain in chains]) for part in (slice(-1), slice(1, None)))
     edges = moves.Edges(piece, source, target, rng.integers(0, 9, len(piece)))
     made = []
+    monkeypatch.setattr(moves, "numba_is_loaded", lambda: False)
     for most in (0, 10**9):
         monkeypatch.setattr(moves, "MANY_EDGES", most)
         made.append(moves.along(Routes(instance.machine, int(size.max()), hop_by_hop), size, edges))
@@ -198,6 +199,7 @@ def test_sixteen_routes_of_more_are_compared_in_the_same_order(monkeypatch: pyte
     size = np.arange(len(instance.blocks)) % 7 + 1
     edges = pair_edges.straight_to_goals(instance, instance.blocks.origin, instance.blocks.goal)
     made = []
+    monkeypatch.setattr(moves, "numba_is_loaded", lambda: False)
     for most in (0, 10**9):
         monkeypatch.setattr(moves, "MANY_EDGES", most)
         made.append(moves.along(Routes.of(instance, 7), size, edges))

@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, FloatArray, IntArray
+from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.solvers.lp import linprog
 from synth.text.quantities import SECONDS, shown
@@ -43,6 +44,8 @@ from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.timed_prices import TimedPrices
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.routes.quickest_routes import quickest
+from synth_models.fabric.routes.search import Routes
 
 MOST_PRICES = 64  # vectors that are kept, the latest
 
@@ -90,6 +93,7 @@ class Cut(NamedTuple):
 
 MOST_LINES = 8
 MOST_PAIRS = 4096  # whose cuts are kept
+MUCH = 2**34  # bytes of a pair, up to which a line says how long they take at most
 LEAST_WEIGHT, FINEST = 1e-6, 10**6  # of an argument in a mixture, and the largest denominator of its weight
 
 
@@ -187,7 +191,7 @@ class ManyDemands:
     def _with_cuts(self, demand: IntArray, cuts: int) -> Proven:
         if not demand.any():
             return NOTHING
-        best = max(self._cut_of(demand, cuts), self._pair_of(demand), key=lambda one: one.seconds)
+        best = self._pair_or(demand, self._cut_of(demand, cuts))
         for priced in self._prices:
             needed = exact_dot(demand, priced.distance)
             seconds = priced.earning.least(self._links, needed) if needed else Fraction(0)
@@ -258,17 +262,44 @@ class ManyDemands:
         needed = int(demand[np.ix_(cut.origins[self._ranks], cut.goals[self._ranks])].sum())  # below 2^63: MOST_BYTES
         return of_cut(self._instance, cut, earning.least(self._links, needed)) if needed else NOTHING
 
-    def _pair_of(self, demand: IntArray) -> Proven:
-        """What a pair proves alone: the farthest that sends anything, of these the one that sends most; and the one
-        that sends most of all, and of all in different boxes."""
-        best, away = NOTHING, np.where(demand > 0, self._away, 0)
+    def _pair_or(self, demand: IntArray, best: Proven) -> Proven:
+        """What a pair proves alone, where that is more than the ``best``: the farthest that sends anything, of these
+        the one that sends most; and the one that sends most of all, and of all in different boxes."""
+        away = np.where(demand > 0, self._away, 0)
         farthest = np.where(away == int(away.max()), demand, 0)
         apart = np.where(self._box[:, None] != self._box, demand, 0)
         for i, j in {divmod(int(np.argmax(those)), len(demand)) for those in (farthest, demand, apart)}:
-            for cut, earning in self._cuts_of_pair(i, j) if demand[i, j] else ():
+            if not demand[i, j] or self._alone_s(i, j, int(demand[i, j])) <= float(best.seconds):
+                continue
+            for cut, earning in self._cuts_of_pair(i, j):
                 found = self._proven(cut, earning, demand)
                 best = found if found.seconds > best.seconds else best
         return best
+
+    def _alone_s(self, i: int, j: int, amount: int) -> float:
+        """Seconds in which so many bytes alone go from one to the other, so that no bound of theirs is more."""
+        if self._lines_of_pairs is None:
+            return np.inf
+        least, each = (column[i, j] for column in self._lines_of_pairs)
+        return float(least + each * amount) * (1 + SAME) if amount <= MUCH else np.inf
+
+    @cached_property
+    def _lines_of_pairs(self) -> tuple[FloatArray, FloatArray] | None:
+        """Seconds without bytes, and a byte, of a way from rank to rank, for up to :data:`MUCH` bytes, shape (ranks,
+        ranks): the least time is concave in the bytes, so it lies below the line through two larger sizes. None where
+        the machine is too large for it."""
+        machine = self._instance.machine
+        much, more = (quickest(Routes.of(self._instance, size)) for size in (MUCH, 2 * MUCH))
+        if much is None or more is None:
+            return None
+        place = np.searchsorted(machine.ranks, self._ranks)
+        first, second = much[np.ix_(place, place)], more[np.ix_(place, place)]
+        with np.errstate(invalid="ignore"):
+            least, each = (
+                2 * first - second + SAME * second,
+                (second - first) / MUCH,
+            )  # way and times may be off by SAME
+        return np.nan_to_num(least, nan=np.inf), np.nan_to_num(each, nan=np.inf)
 
     def _cuts_of_pair(self, i: int, j: int) -> list[tuple[Cut, Earning]]:
         """Those around its ranks, and around their boxes where these are two."""

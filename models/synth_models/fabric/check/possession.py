@@ -66,7 +66,8 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArr
     piece = schedule.piece.astype(np.int32)
     of, start, source = _departures(instance, schedule, hops)
     sent_start, sent = rows_by(piece[of], pieces, start, np.zeros(0, dtype=bool))
-    reached = np.where(hops.arrive >= 0, piece[hops.owner], np.int32(-1))
+    reached = np.repeat(piece, np.diff(schedule.route_start))
+    reached[hops.arrive < 0] = -1
     late = schedule.adds[hops.owner] if np.any(schedule.adds) else np.zeros(0, dtype=bool)
     come_start, come = rows_by(reached, pieces, hops.arrive, late)
     head = net.dst[schedule.link]
@@ -95,9 +96,11 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArr
 def _ends(instance: FabricInstance, schedule: Schedule, place: IntArray, ready: IntArray) -> Ends:
     """Who holds and wants each piece; sets of ranks are numbered in the order of their codes."""
     blocks = instance.blocks
-    codes, which = np.unique(np.concatenate([blocks.origin, blocks.goal]), return_inverse=True)
-    start, flat = rows_of([blocks.ranks(code, instance.members) for code in codes.tolist()])
-    holders, wanters = which.reshape(2, -1)[:, schedule.piece_block].astype(np.int64)
+    code = np.stack([blocks.origin, blocks.goal])
+    least = int(code.min(initial=0))  # codes are nodes, and few below 0
+    there = np.bincount(code.reshape(-1) - least) > 0
+    start, flat = rows_of([blocks.ranks(code, instance.members) for code in (np.flatnonzero(there) + least).tolist()])
+    holders, wanters = (np.cumsum(there) - 1)[code - least][:, schedule.piece_block]
     is_sum = blocks.sums[schedule.piece_block]
     return Ends(holders, wanters, is_sum, start, flat, place, instance.machine.is_switch, ready)
 

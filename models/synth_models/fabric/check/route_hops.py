@@ -79,7 +79,7 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
     wrong = np.zeros((MOST_KEPT, 3), dtype=np.int64)
     several = _of_several_sources(instance, schedule, owner)
     if not len(several):
-        simple = _by_arrays(instance, schedule, latency, durations[span])
+        simple = _by_arrays(instance, schedule, latency, durations, span)
         if simple is not None:
             return Hops(owner, simple[0], span, durations, simple[1], wrong[:0], 0)
     gathered = np.zeros(schedule.transfers, dtype=bool)
@@ -113,14 +113,14 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
 
 
 def _by_arrays(
-    instance: FabricInstance, schedule: Schedule, latency: IntArray, duration: IntArray
+    instance: FabricInstance, schedule: Schedule, latency: IntArray, ticks: IntArray, span: Int32Array
 ) -> tuple[IntArray, IntArray] | None:
     """``begin`` and ``arrive`` without kernels, where that is wanted and possible."""
     machine, link = instance.machine, schedule.link
     if instance.switching.mode != "cut_through" or not without_kernels.wanted(len(link)):
         return None
     tail, head = machine.network.src[link], machine.network.dst[link]
-    routes = without_kernels.HopRows(schedule.start, schedule.route_start, tail, head, latency[link], duration)
+    routes = without_kernels.HopRows(schedule.start, schedule.route_start, tail, head, latency[link], ticks[span])
     return without_kernels.paths(routes, machine.is_switch, LONGEST)
 
 
@@ -165,25 +165,39 @@ def _whole(ticks: Fraction) -> int:
 
 
 def _durations(instance: FabricInstance, schedule: Schedule, owner: Int32Array) -> tuple[Int32Array, IntArray]:
-    """For every hop an index into distinct durations in ticks, computed in whole numbers of any size."""
+    """For every hop an index into durations in ticks, computed in whole numbers of any size: those of every bandwidth
+    and every piece, or every size where that is less, or of what occurs."""
     values, row = np.unique(instance.machine.network.bandwidth, return_inverse=True)
-    sizes, size = np.unique(schedule.piece_bytes, return_inverse=True)
     if not len(owner):
         return np.zeros(0, dtype=np.int32), np.ones(1, dtype=np.int64)
-    small = [array.reshape(-1).astype(np.int32) for array in (row, size)]
-    key = small[0].astype(np.int64)[schedule.link] * len(sizes) + small[1][schedule.piece[owner]]
-    if len(values) * len(sizes) <= DENSE:
-        used, span = np.arange(len(values) * len(sizes)), key.astype(np.int32)
+    most = max(DENSE, len(owner))
+    sizes, size = schedule.piece_bytes, schedule.piece
+    if len(values) * len(sizes) > most:
+        sizes, which = np.unique(schedule.piece_bytes, return_inverse=True)
+        size = which.reshape(-1)[size]
+    first = row.reshape(-1) * len(sizes)
+    if len(values) * len(sizes) <= most:
+        used = np.arange(len(values) * len(sizes))
+        span = first.astype(np.int32)[schedule.link] + np.repeat(size.astype(np.int32), np.diff(schedule.route_start))
     else:
-        used, inverse = np.unique(key, return_inverse=True)
+        used, inverse = np.unique(first[schedule.link] + size[owner], return_inverse=True)
         span = inverse.reshape(-1).astype(np.int32)
-    rates = [exact(float(value)) for value in values]
-    found = []
-    for number in used.tolist():
-        rate, size_in_bytes = rates[number // len(sizes)], int(sizes[number % len(sizes)])
-        amount = size_in_bytes * schedule.ticks_per_s * rate.denominator
-        found.append(min(-(-amount // rate.numerator), LONGEST + 1))
-    return span, np.array(found, dtype=np.int64)
+    found = np.empty(len(used), dtype=np.int64)
+    edges = np.searchsorted(used, np.arange(len(values) + 1) * len(sizes)).tolist()
+    for value, first, last in zip(values.tolist(), edges, edges[1:], strict=False):
+        some = sizes[used[first:last] % len(sizes)]
+        found[first:last] = _ticks_of(some, Fraction(schedule.ticks_per_s) / exact(value))
+    return span, found
+
+
+def _ticks_of(sizes: IntArray, per_byte: Fraction) -> IntArray:
+    """Whole ticks, rounded up, for so many bytes each; what is too long for the clock becomes ``LONGEST + 1``."""
+    above, below = per_byte.numerator, per_byte.denominator
+    if max(int(sizes.max(initial=1)) * above, below) <= LONGEST:
+        return -(-sizes * above // below)
+    distinct, which = np.unique(sizes, return_inverse=True)
+    ticks = [min(-(-size * above // below), LONGEST + 1) for size in distinct.tolist()]
+    return np.array(ticks, dtype=np.int64)[which.reshape(-1)]
 
 
 @jit

@@ -8,6 +8,9 @@ from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
 from synth_models.fabric.check import without_kernels
 
+NEAR = 4  # places by which the items of a row are moved on average, before runs are merged,
+RUN = 16  # of so many items at first
+
 
 def rows_by(key: Int32Array, rows: int, time: IntArray, late: BoolArray) -> tuple[IntArray, Int32Array]:
     """Items by row: those of row r are ``order[start[r]:start[r + 1]]``, by time.
@@ -37,20 +40,35 @@ def _rows_by(key: Int32Array, rows: int, time: IntArray, late: BoolArray) -> tup
                 order[at[key[i]]] = i
                 at[key[i]] += 1
     for r in range(rows):
-        _by_time(order[start[r] : start[r + 1]], time)
+        many = start[r + 1] - start[r]
+        if many > 1 and not _in_time(order, start[r], start[r + 1], time, NEAR * many):
+            _by_time(order[start[r] : start[r + 1]], time)
     return start, order
+
+
+@jit(inlined=True)
+def _in_time(order: Int32Array, first: int, last: int, time: IntArray, steps: int) -> bool:
+    """Sort items ``first:last`` by time, stable, each put in its place one by one; False where these are more than so
+    many ``steps`` away in all, and so that some are not yet sorted."""
+    for n in range(first + 1, last):
+        item, at = order[n], n
+        while at > first and time[order[at - 1]] > time[item]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = item
+        steps -= n - at
+        if steps < 0:
+            return False
+    return True
 
 
 @jit
 def _by_time(row: Int32Array, time: IntArray) -> None:
-    """Sort one row by time, stable, in place; a row that is sorted already costs one look. Runs of one, two, four …
-    items are merged: numba takes seconds to compile a sort of its own."""
-    turned = False
-    for n in range(1, len(row)):
-        turned = turned or time[row[n]] < time[row[n - 1]]
-    if not turned:
-        return
-    before, run = row.copy(), 1
+    """Sort one row by time, stable, in place. Runs of :data:`RUN`, twice as many … items are merged: numba takes
+    seconds to compile a sort of its own."""
+    for begin in range(0, len(row), RUN):
+        _in_time(row, begin, min(begin + RUN, len(row)), time, RUN * RUN)
+    before, run = row.copy(), RUN
     while run < len(row):
         for begin in range(0, len(row), 2 * run):
             left, middle = begin, min(begin + run, len(row))

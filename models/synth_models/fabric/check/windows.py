@@ -118,7 +118,7 @@ class Fabric:
         """For every link the earliest tick at which something from a source can begin to cross it, and the ticks that
         it takes from the moment at which it has crossed until it is at a sink; :data:`UNREACHABLE` where never."""
         back = Fabric(self.instance, not self.is_reversed)
-        left = back.reach_from(np.where(sinks, back.begins, UNREACHABLE), back.delay)[self.head]
+        left = back.reach_from(np.where(sinks, back.begins, UNREACHABLE), self.delay)[self.head]
         begin = self.reach_from(np.where(sources, self.begins, UNREACHABLE), self.delay)[self.tail]
         return begin, np.where(left < UNREACHABLE, left + self.delay, UNREACHABLE)
 

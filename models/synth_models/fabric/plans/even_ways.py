@@ -35,12 +35,14 @@ def evenly(instance: FabricInstance, whole: IntArray, edges: Edges, parts: int) 
     net, ranks = machine.network, len(machine.ranks)
     if parts * len(edges.piece) > MOST_EDGES:
         return None
+    routes = channels(instance, int(whole.max(initial=1))) if ranks < machine.nodes else 0
+    if routes and not (parts // 2 < routes <= parts and routes > 1):
+        return None
     size = np.stack([whole * (k + 1) // parts - whole * k // parts for k in range(parts)], axis=1).reshape(-1)
     number = (parts * edges.piece[:, None] + np.arange(parts)).reshape(-1)
     edges = Edges(number, *(np.repeat(column, parts) for column in (edges.source, edges.target, edges.priority)))
-    if ranks < machine.nodes:
-        routes = channels(instance, int(whole.max(initial=1)))
-        return once(instance, size, edges) if parts // 2 < routes <= parts and routes > 1 else None
+    if routes:
+        return once(instance, size, edges)
     pairs = len(np.unique(net.src.astype(np.int64) * machine.nodes + net.dst))
     if machine.group_names or pairs == net.links == ranks * (ranks - 1):
         return None

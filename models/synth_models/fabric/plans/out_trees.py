@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import timed, timed_at_once
@@ -41,6 +43,7 @@ MOST_AT_ALL = 4_400_000  # transfers of a schedule where there is one of fewer
 MOST_TWICE = 20_000  # transfers up to which two ways to serve links in turn are compared
 MOST_CHUNKS = 1024
 MOST_CHANNELS, MOST_SPLIT = 4, 65  # of other routes each; ranks from which on there is one
+_CHANNELS: WeakKeyDictionary[Machine, dict[tuple[tuple[int, ...], bytes], int]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -229,7 +232,11 @@ def channels(instance: FabricInstance, size: int) -> int:
     if len(others) + 1 >= MOST_SPLIT:
         return 1
     routes = Routes.of(instance, max(1, size))
-    return max(1, min(MOST_CHANNELS, max((len(routes.equal(first, v)) for v in others), default=1)))
+    known = _CHANNELS.setdefault(instance.machine, {}) if routes.by_latency else {}
+    key = instance.members, routes.widths(first).tobytes()  # two sizes that take the same widths have equal routes
+    if key not in known:
+        known[key] = max(1, min(MOST_CHANNELS, max((len(routes.equal(first, v)) for v in others), default=1)))
+    return known[key]
 
 
 def _dealt_out(on: FabricInstance, trees: Trees, many: int) -> Trees:

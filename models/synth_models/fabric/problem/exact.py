@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 
+@lru_cache(4096, typed=True)  # a machine has few numbers, and each is asked for often
 def exact(value: float) -> Fraction:
     """The shortest decimal that reads back as ``value``, exactly. Raises ``ValueError`` for what is not finite."""
     if not math.isfinite(value):

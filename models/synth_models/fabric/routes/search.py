@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -33,6 +34,38 @@ MOST_KEPT = 512  # nodes of a machine whose last links are kept for other sizes 
 Ends = tuple[int, int, int]  # source, the row of its bandwidth, node
 Searched = tuple[dict[tuple[int, int], FloatArray], dict[Ends, list[tuple[int, int]]], dict[Ends, list[Route]]]
 _SEARCHED: WeakKeyDictionary[Machine, Searched] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Machine, _Known] = WeakKeyDictionary()
+
+
+class _Known(NamedTuple):
+    """What routes of all sizes share on a machine: ends and groups of links, links by the node they leave and enter, of
+    every node its place among the ranks, and the bandwidths that are tried as the least of a route."""
+
+    src: IntArray
+    dst: IntArray
+    group: list[int]
+    start: IntArray
+    out: IntArray
+    in_start: IntArray
+    into: IntArray
+    place: IntArray
+    least: FloatArray
+
+
+def _of_machine(machine: Machine) -> _Known:
+    """What is known of the machine, found once."""
+    if machine not in _KNOWN:
+        net = machine.network
+        src, dst = net.src.astype(np.int64), net.dst.astype(np.int64)
+        place = np.full(machine.nodes, -1, dtype=np.int64)
+        place[machine.ranks] = np.arange(len(machine.ranks))
+        least = np.unique(net.bandwidth)
+        if len(least):
+            picked = np.unique(np.linspace(0, len(least) - 1, min(len(least), MOST_THRESHOLDS)).astype(int))
+            least = least[picked][::-1].copy()
+        rows = *rows_by(src, machine.nodes), *rows_by(dst, machine.nodes)
+        _KNOWN[machine] = _Known(src, dst, machine.group.tolist(), *rows, place, least)
+    return _KNOWN[machine]
 
 
 class Routes:
@@ -47,18 +80,15 @@ class Routes:
         self.machine = machine
         self.size = max(int(size), 1)
         self.hop_by_hop = hop_by_hop
-        net = machine.network
-        self._src, self._dst = net.src.astype(np.int64), net.dst.astype(np.int64)
-        self._start, self._out = rows_by(self._src, machine.nodes)
-        self._in_start, self._in = rows_by(self._dst, machine.nodes)
+        net, known = machine.network, _of_machine(machine)
+        self._src, self._dst, self._place, self._group = known.src, known.dst, known.place, known.group
+        self._start, self._out, self._in_start, self._in = known.start, known.out, known.in_start, known.into
         self._seconds = self.size / net.bandwidth  # per link, of one piece
-        distinct = np.unique(net.bandwidth)
-        if hop_by_hop or not len(distinct):
+        if hop_by_hop or not len(known.least):
             self.least = np.zeros(1)
             self.weight = net.latency + self._seconds
         else:
-            picked = np.unique(np.linspace(0, len(distinct) - 1, min(len(distinct), MOST_THRESHOLDS)).astype(int))
-            self.least = distinct[picked][::-1].copy()
+            self.least = known.least
             self.weight = net.latency.astype(float)
         if avoided is not None:
             self.weight = self.weight + avoided * (machine.nodes * self.weight.max(initial=0.0) or 1.0)
@@ -66,12 +96,9 @@ class Routes:
         groups = len(machine.group_names)
         self.load = [0.0] * (net.links + groups)  # seconds of use per link, then per group
         self._links = net.links
-        self._place = np.full(machine.nodes, -1, dtype=np.int64)
-        self._place[machine.ranks] = np.arange(len(machine.ranks))
         self._direct: dict[int, tuple[FloatArray, IntArray]] = {}
         self._distance, self._last, self._only = self._searched() if avoided is None else ({}, {}, {})
         self._times: list[float] = self._seconds.tolist()
-        self._group: list[int] = machine.group.tolist()
         self._matrix: FloatArray | None = None
         self._over: dict[int, FloatArray] = {}
 
@@ -91,6 +118,10 @@ class Routes:
     def direct_seconds(self, source: int) -> FloatArray:
         """Seconds of the quickest direct route from rank ``source`` to every node, inf without one; shape (nodes,)."""
         return self._from(source)[0]
+
+    def widths(self, source: int) -> IntArray:
+        """Of which row of ``least`` the quickest direct route to every node is, shape (nodes,)."""
+        return self._from(source)[1]
 
     def seconds(self, source: int) -> FloatArray:
         """Seconds of the quickest way from ``source`` to every rank, over ranks too, in the order of

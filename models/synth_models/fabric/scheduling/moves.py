@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.kernels import numba_is_loaded
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.rows import picked, rows_of, starts
 from synth_models.fabric.routes.routes_in_turn import Edges, sent_in_turn
 from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling.transfers import Transfers
 
-MANY_EDGES = 500  # of a schedule, whose routes are then chosen by a kernel
+MANY_EDGES = 500  # of a schedule, whose routes are then chosen by a kernel, even where that has to be loaded first
 
 Ways = Mapping[tuple[int, int], Sequence[Route]]  # from a rank to a rank: direct routes one after the other
 
@@ -116,10 +117,10 @@ class Moves:
 
 def along(routes: Routes, piece_bytes: IntArray, edges: Edges) -> Transfers:
     """One piece a block along its edges, the routes chosen in this order, equally quick ones in turn; compiled where
-    there are many. Raises :class:`synth.errors.UnsupportedError` where there is no way."""
+    there are many, or kernels are loaded. Raises :class:`synth.errors.UnsupportedError` where there is no way."""
     block = np.arange(len(piece_bytes), dtype=np.int64)
     sent = None
-    if len(edges.piece) >= MANY_EDGES:
+    if len(edges.piece) >= (0 if numba_is_loaded() else MANY_EDGES):
         sent = sent_in_turn(routes, edges, piece_bytes[edges.piece])
     if sent is not None:
         piece, priority, links = edges.piece[sent.edge], edges.priority[sent.edge], (sent.start, sent.link)

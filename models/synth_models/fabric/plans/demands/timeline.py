@@ -259,28 +259,29 @@ def ways(pieces: Pieces, boxes: int, size: int) -> tuple[IntArray, IntArray]:
     ``way[row[p]:row[p + 1]]``."""
     origin, goal, rail = pieces.origin, pieces.goal, pieces.rail
     row, way = np.zeros(len(origin) + 1, np.int64), np.zeros(3 * len(origin), np.int64)
+    box, place = np.arange(boxes * size) // size, np.arange(boxes * size) % size  # a division takes long
     inside = boxes * boxes * size
     top: Any = np.int64(0)
     for p in range(len(origin)):
         i, j, q = origin[p], goal[p], rail[p]
-        b, c = i // size, j // size
+        b, c, g, h = box[i], box[j], place[i], place[j]
         if q == INSIDE:
-            way[top] = inside + i * size + j % size
+            way[top] = inside + i * size + h
             top += 1
         elif q <= AROUND:
             c = AROUND - q
-            way[top] = (b * boxes + c) * size + i % size
-            way[top + 1] = inside + (c * size + i % size) * size + j % size
-            way[top + 2] = (c * boxes + b) * size + j % size
+            way[top] = (b * boxes + c) * size + g
+            way[top + 1] = inside + (c * size + g) * size + h
+            way[top + 2] = (c * boxes + b) * size + h
             top += 3
         else:
-            if i % size != q:
+            if g != q:
                 way[top] = inside + i * size + q
                 top += 1
             way[top] = (b * boxes + c) * size + q
             top += 1
-            if j % size != q:
-                way[top] = inside + (c * size + q) * size + j % size
+            if h != q:
+                way[top] = inside + (c * size + q) * size + h
                 top += 1
         row[p + 1] = top
     return row, way[:top]
@@ -290,7 +291,8 @@ def placed(pieces: Pieces, layout: Layout, ahead: int) -> Placed:
     """The transfers of the pieces, placed piece after piece. Nothing goes to its rail more than ``ahead`` bytes of a
     rail before its turn."""
     boxes, size = layout.boxes, layout.size
-    between = (pieces.origin // size * boxes + pieces.goal // size) * size + np.maximum(pieces.rail, 0)
+    box = np.arange(boxes * size) // size
+    between = (box[pieces.origin] * boxes + box[pieces.goal]) * size + np.maximum(pieces.rail, 0)
     begins = np.maximum(pieces.turn - ahead, 0) * layout.routes.slowest[between]
     begins[pieces.rail < 0] = 0
     row, way = ways(pieces, boxes, size)

@@ -99,17 +99,20 @@ class Planned(Certified):
     @cached_property
     def instance(self) -> FabricInstance:
         """The demand as an instance of family ``fabric``: a block for every pair of ranks that has any bytes."""
-        machine, source_target = self.planner.machine, np.nonzero(self.matrix)
-        node = np.array(machine.members, dtype=np.int64)
-        blocks = Blocks(node[source_target[0]], node[source_target[1]], self.matrix[source_target])
+        blocks = self.replayed.blocks
         rows = tuple(zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True))
-        own: dict[str, Any] = {"collective": "demand", "demand": rows, "root": None}
+        return _changed(self.replayed, {"demand": rows}, blocks)
+
+    @cached_property
+    def replayed(self) -> FabricInstance:
+        """The same with its blocks alone, without the rows of a file that they would be read from: to write these takes
+        as long as to replay the plan."""
+        machine, (row, column) = self.planner.machine, np.nonzero(self.matrix)
+        node = np.array(machine.members, dtype=np.int64)
+        own: dict[str, Any] = {"collective": "demand", "demand": None, "root": None}
         own |= {"bytes": int(self.matrix.sum()) or 1, "name": f"{machine.name[:90]}-demand"}
         own["source"] = f"a demand on the machine of {machine.name}"
-        instance = BaseModel.model_copy(machine, update=own)  # not validated again: the matrix has been
-        instance._file = instance._sha256 = None
-        instance.__dict__["blocks"] = blocks
-        return instance
+        return _changed(machine, own, Blocks(node[row], node[column], self.matrix[row, column]))
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -372,6 +375,16 @@ def propose(instance: FabricInstance, options: RunOptions, planner: Planner) -> 
     proven = found.proven
     made_by = (found.by,) if found.by in REFERENCES else None
     return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words, made_by=made_by)
+
+
+def _changed(instance: FabricInstance, own: Mapping[str, Any], blocks: Blocks) -> FabricInstance:
+    """The instance with other values and blocks on the same machine; not validated again, as the matrix has been."""
+    made = BaseModel.model_copy(instance, update=own)
+    made._file = made._sha256 = None
+    for computed in ("operations", "parts", "on_time", "all_blocks"):
+        made.__dict__.pop(computed, None)
+    made.__dict__["blocks"] = blocks
+    return made
 
 
 def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:
