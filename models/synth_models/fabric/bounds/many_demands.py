@@ -295,10 +295,8 @@ class ManyDemands:
         place = np.searchsorted(machine.ranks, self._ranks)
         first, second = much[np.ix_(place, place)], more[np.ix_(place, place)]
         with np.errstate(invalid="ignore"):
-            least, each = (
-                2 * first - second + SAME * second,
-                (second - first) / MUCH,
-            )  # way and times may be off by SAME
+            each = (second - first) / MUCH
+            least = 2 * first - second + SAME * second  # by as much as times are off
         return np.nan_to_num(least, nan=np.inf), np.nan_to_num(each, nan=np.inf)
 
     def _cuts_of_pair(self, i: int, j: int) -> list[tuple[Cut, Earning]]:
