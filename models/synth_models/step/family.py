@@ -7,7 +7,7 @@ from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_int
 
 _HERE = "synth_models.step."
-_MOVES = Parameter("moves", read_int(1), 2000, "orders tried, at most")
+_MOVES = Parameter("moves", read_int(0), 0, "orders tried, at most; 0: what takes about a second")
 
 FAMILY = Family(
     name="step",

@@ -24,11 +24,11 @@ from synth_models.step.solution import timetable_of
 
 Priority = np.ndarray[Any, np.dtype[np.float64]]
 SCALES = (0.3, 0.1, 0.03, 0.01)  # of the noise, as shares of the longest tail
-WORK = 4_000_000  # nodes placed, at most
+MOVES, WORK = 2000, 150_000  # orders tried and nodes placed at most, where the run does not say how many: a second
 
 
 def solve(instance: StepInstance, options: RunOptions) -> Outcome:
-    """Parameter ``moves``: orders tried at most."""
+    """Parameter ``moves``: orders tried at most; 0: 2000, fewer where they would place over 150,000 nodes."""
     long = quickest(instance)
     order = ordered(instance.before, [0.0] * len(long))
     tail = np.array(tails(instance, long, order), dtype=float)
@@ -37,7 +37,7 @@ def solve(instance: StepInstance, options: RunOptions) -> Outcome:
     first = ((tail, False), (issue, False), (_deepest(instance, long, order), False), (tail, True))
     random = np.random.default_rng(options.seed)
     best, found, kept = -1, [0], dict[bool, tuple[int, Priority]]()  # by whether it is placed from the end
-    for move in range(min(options.method["moves"], len(first) + WORK // len(long))):
+    for move in range(options.method["moves"] or min(MOVES, len(first) + WORK // len(long))):
         if found != [0] and options.out_of_time():
             break
         if move < len(first):
