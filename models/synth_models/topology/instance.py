@@ -22,6 +22,7 @@ from synth.arrays import IntArray
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
 from synth.schedule.collective import ROOTED, CollectiveName
+from synth.text.amounts import LEAST_RATE, MOST_DURATION, MOST_RATE
 
 MAX_NODES = 4096
 MAX_DEGREE = 64
@@ -126,10 +127,10 @@ class TopologyInstance(Instance):
     plant: Plant
     objective: Literal["load", "hops", "mix"] = "load"
     mix: Annotated[tuple[Mixed, ...], Field(min_length=1, max_length=MOST_MIXED)] | None = None
-    bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")] = 128e9
-    circuit_bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")] | None = None
-    latency: Annotated[float, Field(ge=0), Unit("s")] = 75e-9
-    circuit_latency: Annotated[float, Field(ge=0), Unit("s")] = 50e-9
+    bandwidth: Annotated[float, Field(ge=LEAST_RATE, le=MOST_RATE), Unit("bytes/s")] = 128e9
+    circuit_bandwidth: Annotated[float, Field(ge=LEAST_RATE, le=MOST_RATE), Unit("bytes/s")] | None = None
+    latency: Annotated[float, Field(ge=0, le=MOST_DURATION), Unit("s")] = 75e-9
+    circuit_latency: Annotated[float, Field(ge=0, le=MOST_DURATION), Unit("s")] = 50e-9
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import prod
@@ -16,8 +17,9 @@ from synth.options import read_int
 from synth.schedule.collective import NAMES
 from synth.text import amounts
 from synth.text.input_file import InputFile
-from synth_models.topology.instance import TopologyInstance
+from synth_models.topology.instance import MAX_NODES, TopologyInstance
 
+_NUMBER = re.compile(r"([0-9]{1,20}(?:[.][0-9]{1,20})?(?:[eE][+-]?[0-9]{1,2})?)%?")
 _OF_CUBES = ("sides", "failed_switches", "failed_cubes", "failed_links")
 SIDES = "4x4x4"
 _AS_THEY_ARE = ("objective", "bandwidth", "circuit_bandwidth", "latency", "circuit_latency")
@@ -34,7 +36,9 @@ class TopologyKeys(Keys):
         "plant=PLANT.json",
         "nodes=64 degree=4 mix=allreduce:1GiB:60%,alltoall:64MiB:40%",
     )
-    cubes: Count | None = Field(None, description="blocks of nodes, joined by circuit switches")
+    cubes: Annotated[int, Field(ge=1, le=MAX_NODES)] | None = Field(
+        None, description="blocks of nodes, joined by circuit switches"
+    )
     sides: Sides | None = Field(None, description="of a cube (default 4x4x4)")
     failed_switches: Listed | None = Field(None, description="numbers of switches that join nothing, such as 0,5")
     failed_cubes: Listed | None = Field(None, description="numbers of cubes that are gone; the rest is renumbered")
@@ -157,10 +161,8 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], list[Fault]]:
 
 def _weight(text: str) -> float:
     """A number above 0, or percent."""
-    try:
-        value = float(Fraction(text.removesuffix("%")) / (100 if text.endswith("%") else 1))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        value = 0.0
+    number = _NUMBER.fullmatch(text)
+    value = float(Fraction(number[1]) / (100 if text.endswith("%") else 1)) if number else 0.0
     if value <= 0:
         raise ValueError("must be a number above 0, or percent")
     return value

@@ -112,6 +112,11 @@ def test_goal(tmp_path: Path) -> None:
     assert {one.stream for one in step.nodes if isinstance(one, Computation)} == {"cpu0", "cpu1"}
 
 
+def test_comments_of_goal_without_end_are_read_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="says 1, but 0 follow"):
+        made(tmp_path / "s.goal", "num_ranks 1\n" + "/* " * 200_000)
+
+
 def test_ranks_alike_in_goal_are_one_class(tmp_path: Path) -> None:
     pairs = "".join(
         f"rank {r} {{\na: calc 7\nb: {'send 8b to' if r < 4 else 'recv 8b from'} {(r + 4) % 8}\nb requires a\n}}\n"

@@ -20,8 +20,9 @@ from synth.options import RunOptions
 from synth.schedule.collective import NAMES
 from synth.schedule.on_links import OnLinks
 from synth.text.input_file import InputFile
-from synth_models.topology.bounds.anywhere import strongest
+from synth_models.topology.bounds.anywhere import least_length, strongest
 from synth_models.topology.check.certificates import check_bound
+from synth_models.topology.check.levels import least_hops
 from synth_models.topology.check.replay import check_topology
 from synth_models.topology.instance import Cubes, TopologyInstance
 from synth_models.topology.parts.completion import completed
@@ -127,6 +128,30 @@ def test_every_collective_is_bounded_and_counted_again(collective: str, keys: di
 def test_forged_bounds_are_refused(forged: dict[str, Any], words: str, ring: tuple[TopologyInstance, Topology]) -> None:
     instance, _ = ring
     assert words in check_bound(instance, float(strongest(instance)[0]), forged)[0]
+
+
+@pytest.mark.parametrize(("collective", "hops"), [("broadcast", 3), ("scatter", 3), ("reduce", 1), ("gather", 1)])
+def test_what_ends_at_the_root_is_as_deep_as_the_ways_to_it(collective: str, hops: int) -> None:
+    """From node 0 a chain leads out, and from each of its nodes one link back."""
+    links = [[0, 1], [1, 2], [2, 3], [1, 0], [2, 0], [3, 0]]
+    plant = {"kind": "switches", "nodes": 4, "links": links, "one_way": True}
+    rest = {"mix": [{"collective": collective, "bytes": 4, "weight": 1}], "latency": 1.0, "bandwidth": 1e9}
+    raw = json.loads(made(nodes=4, degree=2).to_json()) | {"plant": plant, "objective": "mix"} | rest
+    instance = parse(raw, TopologyInstance, "t")
+    depth = {"argument": "mix", "parts": [{"argument": "depth"}]}
+    assert check_bound(instance, hops, depth) == []
+    assert "proves" in check_bound(instance, hops + 1e-9, depth)[0]
+    assert hops <= strongest(instance)[0] < hops + 1e-6
+
+
+def test_cubes_in_a_long_chain_are_counted_by_both() -> None:
+    """One switch of twelve works: 512 cubes of 8 nodes are at best a ring of 512 joined at two corners."""
+    raw = json.loads(made(cubes=512, sides="2x2x2", failed_switches=",".join(map(str, range(1, 12)))).to_json())
+    instance = parse(raw, TopologyInstance, "t")
+    certificate = {"argument": "levels", "lengths": [7, 8]}
+    assert least_hops(instance, 7, 8) == least_length(instance, (7, 8))
+    assert "proves" in check_bound(instance, 1e9, certificate)[0]
+    assert "broken" in check_bound(instance, 1.0, certificate | {"lengths": [7, 9]})[0]
 
 
 def test_a_certificate_of_a_mix_is_no_bound_of_a_load() -> None:
@@ -268,7 +293,8 @@ BUDGET = {"kind": "degree", "nodes": 4, "degree": 2, "links": [[0, 1], [0, 1]]}
             {"objective": "mix", "mix": [{"collective": "alltoall", "bytes": 9, "weight": 1}] * 2},
             ["mix[1]: alltoall of 9 bytes stands twice", "mix[0].bytes = 9: does not divide among 4 nodes"],
         ),
-        ({"circuit_bandwidth": 0}, ["circuit_bandwidth = 0: must be > 0"]),
+        ({"circuit_bandwidth": 0}, ["circuit_bandwidth = 0: must be >= 0.001"]),
+        ({"circuit_latency": 1e308, "bandwidth": 1e300}, ["circuit_latency = 1e+308: must", "bandwidth = 1e+300"]),
         ({"circuit_bandwidth": 1.000000001e9, "bandwidth": 1e9}, ["no ratio of whole numbers up to 1000000"]),
         ({"plant": BUDGET}, ["no link and no circuit can join node 0 and these: 2, 3"]),
         ({"plant": {"kind": "cubes", "sides": [2, 2], "cubes": 2, "failed_links": [[0, 3], [0, 1], [1, 0]]}},
@@ -289,6 +315,8 @@ def test_faults_are_named_all_at_once(changes: dict[str, Any], words: list[str])
         ({"nodes": 4, "degree": 2, "mix": "allreduc:1KiB:1,alltoall:1KiB:-4%,a:b"},
          ["unknown collective; did you mean allreduce", "weight: must be a number above 0", "'a:b' must be"]),
         ({"nodes": 4, "degree": 2, "mix": "alltoall:zero:1"}, ["'alltoall:zero:1', bytes"]),
+        ({"nodes": 4, "degree": 2, "mix": "alltoall:4:1e999999999"}, ["weight: must be a number above 0"]),
+        ({"cubes": 10**30}, ["cubes"]),
         ({"cubes": 2, "failed_cubes": "0,1"}, ["leaves no cube"]),
         ({"cubes": 2, "failed_cubes": "1,1,5"}, ["a cube stands twice", "no cube 5"]),
         ({"cubes": 2, "failed_links": "0"}, ["must be pairs of nodes"]),

@@ -43,6 +43,8 @@ def goal_nodes(file: InputFile, link: str) -> tuple[dict[str, Any], list[str]]:
             reading.files[rank] = f"rank {rank}"
         elif text == "}":
             rank = -1
+        elif len(reading.waits) > MOST_READ:
+            raise InputError(f"has more than {MOST_READ} nodes", str(file))
         elif rank >= 0:
             _line(reading, rank, text, labels, here)
         else:
@@ -59,7 +61,7 @@ def goal_nodes(file: InputFile, link: str) -> tuple[dict[str, Any], list[str]]:
 
 def _lines(text: str) -> list[tuple[int, str]]:
     """The lines that say something, with their numbers; comments are left out."""
-    bare = re.sub(r"/\*.*?\*/", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
+    bare = re.sub(r"/\*.*?(?:\*/|\Z)", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
     rows = ((i, re.sub(r"//.*", "", row).strip().rstrip(";").strip()) for i, row in enumerate(bare.splitlines(), 1))
     return [(i, row) for i, row in rows if row]
 
@@ -67,8 +69,6 @@ def _lines(text: str) -> list[tuple[int, str]]:
 def _line(reading: Reading, rank: int, text: str, labels: dict[str, int], here: str) -> None:
     """Take a node, or what one comes after."""
     if match := NODE.fullmatch(text):
-        if len(reading.waits) >= MOST_READ:
-            raise InputError(f"has more than {MOST_READ} nodes", here)
         _node(reading, rank, match, labels, here)
     elif match := AFTER.fullmatch(text):
         reading.other.update(["irequires"] if match[2] == "irequires" else [])

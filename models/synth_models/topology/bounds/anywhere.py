@@ -127,11 +127,15 @@ def _of_copies(plant: Cubes | Switched | Budget) -> TypeGuard[Cubes]:
     return isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST
 
 
-def least_depths(instance: TopologyInstance) -> tuple[int, int]:
-    """So many hops, or more, are in every topology between some two nodes, and between node 0 and one."""
-    missing = _in_copies(instance.plant) if _of_copies(instance.plant) else _by_degree(instance)
+def least_depths(instance: TopologyInstance) -> tuple[int, int, int]:
+    """So many hops, or more, are in every topology between some two nodes, from node 0 to one, and to it from one."""
+    if _of_copies(instance.plant):
+        missing = back = _in_copies(instance.plant)
+    else:
+        missing = _by_degree(instance)
+        back = _by_degree(instance, True) if instance.one_way else missing
     depths = (missing > 0).sum(axis=0)
-    return int(depths.max()), int(depths[0])
+    return int(depths.max()), int(depths[0]), int((back[:, 0] > 0).sum())
 
 
 def _in_copies(plant: Cubes, inside: int = 1, circuit: int = 1) -> IntArray:
@@ -149,7 +153,7 @@ def _in_copies(plant: Cubes, inside: int = 1, circuit: int = 1) -> IntArray:
     while True:
         found = np.minimum(1, apart <= j).astype(np.int64)  # from every position, by fixed links alone
         entered = found[port]
-        for gone in range(circuit, j + 1):
+        for gone in range(circuit, min(j, circuit + int(apart.max())) + 1):
             through = behind[j - gone][np.arange(len(port)) ^ 1]  # what a circuit whose end is that far leads to
             found = found + (apart[:, port] == gone - circuit).astype(np.int64) @ through
             leaving = (apart[port][:, port] == gone - circuit) & ~np.eye(len(port), dtype=bool)
@@ -161,14 +165,15 @@ def _in_copies(plant: Cubes, inside: int = 1, circuit: int = 1) -> IntArray:
             return np.array(beyond)
 
 
-def _by_degree(instance: TopologyInstance) -> IntArray:
+def _by_degree(instance: TopologyInstance, back: bool = False) -> IntArray:
     """How many nodes are more than k hops away at least, shape (k, nodes): Moore's levels, and no more than all links
-    and circuits together reach."""
-    n = instance.nodes
+    and circuits together reach; ``back``: on the ways to the node."""
+    n, way = instance.nodes, -1 if back else 1
     out = instance.degree
     if out is None:
         sends = np.concatenate([instance.fixed[:, 0], *(s.sends for s in instance.switches)])
         receives = np.concatenate([instance.fixed[:, 1], *(s.receives for s in instance.switches)])
+        sends, receives = (sends, receives)[::way]
         ends = sends if instance.one_way else np.concatenate([sends, receives])
         out = int(np.bincount(ends, minlength=n).max())
     grows = out if instance.one_way else out - 1
@@ -183,7 +188,7 @@ def _by_degree(instance: TopologyInstance) -> IntArray:
             raise UnsupportedError(f"nodes of {out} links reach no {n} nodes")
     if instance.degree is not None:
         return np.repeat(n - np.array(most, dtype=np.int64)[:, None], n, axis=1)
-    pairs = np.concatenate([instance.fixed, instance.possible])
+    pairs = np.concatenate([instance.fixed, instance.possible])[:, ::way]
     both = pairs if instance.one_way else np.concatenate([pairs, pairs[:, ::-1]])
     away = hops(n, both[:, 0], both[:, 1], np.arange(n))
     beyond = []

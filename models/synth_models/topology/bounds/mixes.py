@@ -24,12 +24,13 @@ class Cut(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What bounds a mix: the least sum of hops, the hops that some node is at least from another one and node 0 from
-    one, and cuts."""
+    """What bounds a mix: the least sum of hops, the hops that some node is at least from another one, one from node 0
+    and node 0 from one, and cuts."""
 
     hops: int
     depth: int
-    depth_of_first: int
+    depth_from_first: int
+    depth_to_first: int
     cuts: Sequence[Cut]
 
 
@@ -50,7 +51,9 @@ def _arguments(
     delays = [instance.latency] * bool(len(instance.fixed))
     delays += [instance.circuit_latency] * (instance.most_arcs > len(instance.fixed) * (1 if instance.one_way else 2))
     delay, rate = min(Fraction(str(delay)) for delay in delays), Fraction(str(instance.bandwidth))
-    hops = counted.depth_of_first if asked.rooted else counted.depth
+    hops = counted.depth
+    if asked.rooted:
+        hops = counted.depth_to_first if asked.collective in ("reduce", "gather") else counted.depth_from_first
     yield hops * delay, "depth", {"argument": "depth"}
     yield (
         _traffic(asked, instance.nodes, counted.hops) / rate / instance.most_rate + delay,

@@ -22,7 +22,7 @@ from synth_models.topology.check.levels import least_hops
 from synth_models.topology.check.mix_bounds import least_mix
 from synth_models.topology.instance import TopologyInstance
 
-LONGEST = 64  # length of a link
+LONGEST = 8  # length of a link
 
 
 def check_bound(instance: TopologyInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ Counting goes forward here: how often each port is entered at each distance.
 from __future__ import annotations
 
 from math import prod
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
 import numpy as np
 
@@ -32,58 +32,65 @@ def least_hops(instance: TopologyInstance, inside: int = 1, circuit: int = 1) ->
     ``ValueError`` where other lengths are asked for there."""
     plant = instance.plant
     if _of_copies(plant):
-        return plant.cubes * sum(_from_position(plant, u, inside, circuit)[0] for u in range(prod(plant.sides)))
+        return plant.cubes * int(_from_positions(plant, inside, circuit)[0].sum())
     if (inside, circuit) != (1, 1):
         raise ValueError(f"only of cubes of at most {LARGEST} nodes may links be longer than 1")
-    return sum(_moore(instance)[0])
+    return sum(_moore(instance, False)[0])
 
 
-def least_depth(instance: TopologyInstance, from_first: bool) -> int:
-    """So many hops, or more, are between some two nodes in every topology, ``from_first`` between node 0 and one."""
+def least_depth(instance: TopologyInstance, first: Literal["from", "to"] | None = None) -> int:
+    """So many hops, or more, are between some two nodes in every topology; ``first``: from node 0 to one, or to node 0
+    from one."""
     plant = instance.plant
-    if _of_copies(plant):
-        return max(_from_position(plant, u)[1] for u in range(1 if from_first else prod(plant.sides)))
-    depths = _moore(instance)[1]
-    return depths[0] if from_first else max(depths)
+    depths = _from_positions(plant)[1].tolist() if _of_copies(plant) else _moore(instance, first == "to")[1]
+    return int(depths[0] if first else max(depths))
 
 
 def _of_copies(plant: Cubes | Switched | Budget) -> TypeGuard[Cubes]:
     return isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST
 
 
-def _from_position(plant: Cubes, u: int, inside: int = 1, circuit: int = 1) -> tuple[int, int]:
-    """The least sum of lengths from a node at position u, and the least length to the farthest."""
+def _from_positions(plant: Cubes, inside: int = 1, circuit: int = 1) -> tuple[IntArray, IntArray]:
+    """Of every position the least sum of lengths from a node there, and the least length to the farthest."""
     positions = np.stack(np.unravel_index(np.arange(prod(plant.sides)), plant.sides), axis=1)
     apart = inside * np.abs(positions[:, None] - positions[None]).sum(axis=2)
     ends = [(a, b) for number, (_, a, b) in enumerate(lines(plant.sides)) if number not in plant.failed]
+    if not ends and plant.cubes > 1:
+        raise ValueError("no port is left, so nothing can join the cubes")
     node = np.array([end for pair in ends for end in pair], dtype=np.int64)  # port 2i and its partner 2i + 1
     partner = np.arange(len(node)) ^ 1
-    near = apart[node][:, node]
-    entered: list[IntArray] = []  # per distance, how often each port is entered (no more than there are cubes)
-    within, total, k = np.zeros(len(positions), dtype=np.int64), 0, 0
+    leaving, covered = _by_length(apart[node][:, node]), _by_length(apart[node])
+    for at in leaving.values():
+        np.fill_diagonal(at, 0)  # not back through the port that was entered
+    entered: list[IntArray] = []  # per distance, from every position, how often each port is entered, up to cubes
+    within = np.zeros_like(apart)
+    total, depth, k = (*np.zeros((2, len(apart)), dtype=np.int64), 0)
     while True:
-        arriving = np.zeros(len(node), dtype=np.int64)
-        arriving[partner] = apart[u, node] == k - circuit
-        for before, counts in enumerate(entered):
-            leaving = near == k - circuit - before
-            np.fill_diagonal(leaving, False)  # not back through the port that was entered
-            arriving[partner] += counts @ leaving
-        entered.append(np.minimum(arriving, plant.cubes))
-        within = (apart[u] <= k).astype(np.int64)
-        for before, counts in enumerate(entered):
-            within += counts @ (apart[node] <= k - before)
-        missing = int((plant.cubes - np.minimum(within, plant.cubes)).sum())
-        if missing == 0:
-            return total, k
-        total, k = total + missing, k + 1
-        if not len(node) and k > inside * sum(plant.sides):
-            raise ValueError("no port is left, so nothing can join the cubes")
+        arriving = (apart[:, node] == k - circuit).astype(np.int64)
+        for length, at in leaving.items():
+            if k >= circuit + length:
+                arriving += entered[k - circuit - length] @ at
+        entered.append(np.minimum(arriving[:, partner], plant.cubes))
+        within += apart == k
+        for length, at in covered.items():
+            if k >= length:
+                within += entered[k - length] @ at
+        missing = (plant.cubes - np.minimum(within, plant.cubes)).sum(axis=1)
+        if not missing.any():
+            return total, depth
+        total, depth, k = total + missing, depth + (missing > 0), k + 1
 
 
-def _moore(instance: TopologyInstance) -> tuple[list[int], list[int]]:
-    """Of every node the least sum of hops, and the least hops to the farthest, by the two counts of other plants."""
+def _by_length(apart: IntArray) -> dict[int, IntArray]:
+    """Which pairs are how far apart: for each length a matrix of 0 and 1."""
+    return {int(length): (apart == length).astype(np.int64) for length in np.unique(apart)}
+
+
+def _moore(instance: TopologyInstance, back: bool) -> tuple[list[int], list[int]]:
+    """Of every node the least sum of hops, and the least hops to the farthest, by the two counts of other plants;
+    ``back``: of the ways to the node instead."""
     n = instance.nodes
-    degree = _most_links(instance)
+    degree = _most_links(instance, back)
     growth = degree if instance.one_way else degree - 1
     within, level = [1], degree
     while within[-1] < n and len(within) <= n:
@@ -94,6 +101,7 @@ def _moore(instance: TopologyInstance) -> tuple[list[int], list[int]]:
     if instance.degree is not None:
         return [sum(n - reached for reached in within)] * n, [len(within) - 1] * n
     u, v = np.concatenate([instance.fixed, instance.possible]).T
+    u, v = (v, u) if back else (u, v)
     tail, head = (u, v) if instance.one_way else (np.concatenate([u, v]), np.concatenate([v, u]))
     least = np.array([*within, *[n] * n][:n])
     sums, depths = list[int](), list[int]()
@@ -104,11 +112,11 @@ def _moore(instance: TopologyInstance) -> tuple[list[int], list[int]]:
     return sums, depths
 
 
-def _most_links(instance: TopologyInstance) -> int:
-    """The most links of a node that count towards its reach: those that leave it."""
+def _most_links(instance: TopologyInstance, back: bool) -> int:
+    """The most links of a node that count towards its reach: those that leave it, ``back``: that enter."""
     if instance.degree is not None:
         return instance.degree
-    ends = [instance.fixed[:, 0]] if instance.one_way else [instance.fixed.ravel()]
-    ends += [switch.sends for switch in instance.switches]
-    ends += [] if instance.one_way else [switch.receives for switch in instance.switches]
+    ends = [instance.fixed[:, int(back)]] if instance.one_way else [instance.fixed.ravel()]
+    ends += [switch.receives if back else switch.sends for switch in instance.switches]
+    ends += [] if instance.one_way else [switch.sends if back else switch.receives for switch in instance.switches]
     return int(np.bincount(np.concatenate(ends), minlength=instance.nodes).max())

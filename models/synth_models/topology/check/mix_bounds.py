@@ -6,7 +6,8 @@
   Of an allreduce every byte takes 2 (n - 1) messages: n - 1 before the first node has the sum, one for each other node
   behind that. An allgather, a reduce_scatter and what has a root take a message for each node that gets or gives.
 * ``cut``: what must leave the nodes of ``inside``, over the most that arcs out of them can have.
-* ``depth``: some node is at least so many hops from some other one, from node 0 where there is a root.
+* ``depth``: some node is at least so many hops from some other one; where there is a root, from node 0, or to node 0
+  where that alone gets something.
 
 The first two take a latency more: the last byte has to arrive. A number in a file means the decimal that stands there.
 """
@@ -15,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from synth.arrays import BoolArray
 from synth.text import untrusted
 from synth_models.topology.check.leaving import listed, most_leaving
 from synth_models.topology.check.levels import least_depth, least_hops
 from synth_models.topology.instance import Mixed, TopologyInstance
+
+_ROOT: dict[str, Literal["from", "to"]] = {"broadcast": "from", "scatter": "from", "reduce": "to", "gather": "to"}
 
 
 def least_mix(instance: TopologyInstance, certificate: Mapping[str, Any]) -> Fraction:
@@ -41,7 +44,7 @@ def _least_time(instance: TopologyInstance, asked: Mixed, part: Mapping[str, Any
     argument = untrusted.choice(part, "argument", "traffic", "cut", "depth")
     delay = least_latency(instance)
     if argument == "depth":
-        return delay * least_depth(instance, asked.rooted)
+        return delay * least_depth(instance, _ROOT.get(asked.collective))
     rate = Fraction(repr(instance.bandwidth))
     if argument == "traffic":
         return _traffic(instance, asked) / (rate * instance.most_rate) + delay
