@@ -26,7 +26,7 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
-from synth_models.fabric.programs.continuous import neighbourhood
+from synth_models.fabric.programs.continuous import method, neighbourhood
 from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import Answer, quickest
 from synth_models.fabric.programs.continuous.method import propose
@@ -273,6 +273,24 @@ def test_halving_ends_at_the_limit_of_transfers(monkeypatch: pytest.MonkeyPatch)
         assert incumbent.best.transfers <= most
         ended[most] = incumbent.time
     assert ended == {6: 1600, 11: 1440, 12: 1400}
+
+
+def test_an_allreduce_keeps_time_for_its_last_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, tried, left = [0.0], list[int](), list[float | None]()
+    monkeypatch.setattr("synth.options.time.monotonic", lambda: clock[0])
+
+    def one(incumbent: Claims, routes: TransferRoutes, number: int, share: float) -> bool:
+        tried.append(number)
+        clock[0] += 9.0
+        return True
+
+    monkeypatch.setattr(method, "_one_number", one)
+    monkeypatch.setattr(method, "search", lambda own, routes: left.append(own.options.remaining()))
+    line = machine(2, [(0, 1, 1.0, 1.0), (1, 0, 1.0, 1.0)], collective="allreduce", bytes=8)
+    given = Incumbent(line, RunOptions(time_limit_s=40.0).started_now(), proven=NOTHING)
+    propose(line, given.options, given)
+    assert tried == [2, 4, 8, 1]  # the next one would begin with less than a quarter
+    assert left == [4.0]
 
 
 @pytest.mark.parametrize(("most_rows", "largest", "ended"), [(3, 660, 533), (3, 720, 600), (500, 660, 600)])

@@ -41,6 +41,7 @@ from synth_models.fabric.programs.continuous.transfer_routes import TransferRout
 from synth_models.fabric.programs.continuous.tuned import (
     EACH,
     IMPROVE,
+    KEPT,
     MOST_MOVES,
     NEAR,
     NUMBERS,
@@ -62,16 +63,10 @@ def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> 
         return Outcome("finished", _empty(), message="nothing to move")
     assert given.proven is not None
     incumbent, proven = Claims.of(given), given.proven
-    chunks = options.method.get("chunks")
     routes = TransferRoutes(instance)
     _improved(incumbent, routes, improve_lent)
     _improved(incumbent, routes, pack_timed_trees)
-    blocks = instance.blocks
-    numbers = OF_SUMS if np.any(blocks.sums & (blocks.goal < 0)) else NUMBERS
-    for number in numbers if chunks is None else (int(chunks),):
-        if incumbent.over() or not _one_number(incumbent, routes, number, EACH if chunks is None else 0.8):
-            break
-    _improved(incumbent, routes, search)
+    _all_numbers(incumbent, routes)
     found = incumbent.best is not None
     return Outcome(
         "optimal" if incumbent.optimal else "finished" if found else "time_limit",
@@ -85,13 +80,29 @@ def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> 
     )
 
 
-def _improved(incumbent: Claims, routes: TransferRoutes, better: Callable[[Claims, TransferRoutes], None]) -> None:
-    """Improve the incumbent by ``better``, in a part of the time."""
+def _improved(
+    incumbent: Claims, routes: TransferRoutes, better: Callable[[Claims, TransferRoutes], None], share: float = IMPROVE
+) -> None:
+    """Improve the incumbent by ``better``, in a share of the time."""
     if not incumbent.over():
-        own = replace(incumbent, options=_share(incumbent.options, IMPROVE), times={})
+        own = replace(incumbent, options=_share(incumbent.options, share), times={})
         with own.options.in_time():
             better(own, routes)
         incumbent.offer(own.best, own.told, own.made_by)
+
+
+def _all_numbers(incumbent: Claims, routes: TransferRoutes) -> None:
+    """One number of pieces after the other, then a search from the best: of an allreduce, whose programs may take all
+    the time, in a share that is kept for it."""
+    options, blocks = incumbent.options, incumbent.instance.blocks
+    chunks, left = options.method.get("chunks"), options.remaining()
+    sums = bool(np.any(blocks.sums & (blocks.goal < 0)))
+    kept = KEPT * left if sums and left is not None else 0.0
+    numbers, share = (OF_SUMS if sums else NUMBERS, EACH) if chunks is None else ((int(chunks),), 0.8)
+    for number in numbers:
+        if incumbent.over() or not options.fits(kept) or not _one_number(incumbent, routes, number, share):
+            break
+    _improved(incumbent, routes, search, 1.0 if kept else IMPROVE)
 
 
 def _one_number(incumbent: Claims, routes: TransferRoutes, number: int, share: float) -> bool:

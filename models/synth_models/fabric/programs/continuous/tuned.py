@@ -8,6 +8,7 @@ MOST_MOVES = 6_000  # transfers that a program may choose: larger instances for 
 WORSE = Fraction(3, 2)  # times the incumbent, that a program's first schedule takes: one surely found for time
 NEAR = Fraction(21, 20)  # times the incumbent, the same of an allreduce: the same
 IMPROVE = 0.4  # of the time left, for each step that improves the incumbent: a better start for time of programs
+KEPT = 0.25  # of the time for an allreduce's numbers, left for the last search: finer chunks of the best for numbers
 EACH = 0.2  # of the time left, for each number's program: proofs for numbers tried
 UNLIMITED_S = 600.0  # seconds of all steps where no limit is set: a better schedule for time
 
