@@ -59,7 +59,7 @@ def simple_graphs(nodes: int, links: int) -> list[np.ndarray[Any, Any]]:
 def ring() -> tuple[TopologyInstance, Topology]:
     """Four nodes of degree 2 and the best schedules of a ring."""
     instance = made(mix=MIX, **FOUR)
-    found = completed(instance, np.array([[0, 0, 1], [0, 1, 2], [0, 2, 3], [0, 3, 0]]), RunOptions(2.0))
+    found = completed(instance, np.array([[0, 0, 1], [0, 1, 2], [0, 2, 3], [0, 3, 0]]), RunOptions(60.0))
     assert found is not None
     return instance, found
 
