@@ -77,7 +77,7 @@ def test_sources_and_findings_hold_odd_names(tmp_path: Path) -> None:
     ("words", "said"),
     [
         ("make fabric machine=dgx-a10 collective=allgather bytes=1MiB", "did you mean dgx-a100? one of amd16"),
-        ("make fabric machine=dgx-a100 collective=allgater bytes=1MiB", "several; did you mean allgather?"),
+        ("make fabric machine=dgx-a100 collective=allgater bytes=1MiB", "reshard; did you mean allgather?"),
         ("make fabrik machine=dgx-a100", "unknown family 'fabrik'; did you mean fabric?"),
         ("show .", "synth: .: is a folder: name a record in it"),
         ("show ring4.json", "synth: ring4.json: is an instance, not a record: synth solve makes records of it"),
