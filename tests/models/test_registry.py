@@ -30,8 +30,10 @@ BLOCKS = get_family("fabric").capability("with_traffic")(
     synth.make("fabric", machine="dgx-a100", boxes=2, collective="broadcast", bytes=1),
     "blocks", "test", [(4096, (0, 1), (8, 9)), (1024, (2,), (8, 10))],
 )  # fmt: skip
-MADE = {  # no shipped instance is on a balanced fat tree or dragonfly, or has late ranks or blocks of several holders
+HALVES = synth.make("topology", nodes=8, degree=4)
+MADE = {  # no shipped instance is on a balanced fat tree or dragonfly, has late ranks, several holders or halves
     ("fabric", "slots"): [FAT_TREE], ("fabric", "late_rank"): [LATE], ("fabric", "class_trees"): [BLOCKS],
+    ("topology", "complete_bipartite"): [HALVES],
 }  # fmt: skip
 
 
