@@ -379,6 +379,10 @@ def test_bad_keys(tmp_path: Path) -> None:
         synth.make("fabric", **make, ready=str(table))
     with pytest.raises(InputError, match=r"ready = 'ready\.txt': must be a time such as 300us, or a CSV file"):
         synth.make("fabric", **make, ready="ready.txt")
+    with pytest.raises(InputError) as caught:
+        synth.make("fabric", **make, late="1:-3us,1:1ms")
+    for words in ("not 1:-3us", "names rank 1 twice, not 1:1ms"):
+        assert words in str(caught.value)
 
 
 def test_many_wrong_rows_share_a_line() -> None:

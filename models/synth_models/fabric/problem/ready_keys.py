@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from synth.errors import Fault, InputError, abridged
 from synth.network.links_table import MOST_NODES
@@ -15,6 +15,8 @@ from synth.text.input_file import InputFile
 from synth_models.fabric.problem.node_words import nodes_meant
 from synth_models.fabric.problem.place_faults import Places
 from synth_models.fabric.problem.ready import MOST_READY
+
+T = TypeVar("T")
 
 Rows = list[list[float]]
 
@@ -90,35 +92,48 @@ def late_rows(text: str, places: Places | None = None) -> Rows:
     faults: list[Fault] = []
     rows: dict[int, float] = {}
     for part in map(str.strip, text.split(",")):
-        try:
-            found, seconds = _late(part, places)
-            if twice := [rank for rank in found if rank in rows]:
-                raise ValueError(f"names rank {twice[0]} twice")
-            rows |= dict.fromkeys(found, seconds)
-            if len(rows) > MOST_NODES:
-                faults.append(Fault("late", f"names more than {MOST_NODES:,} ranks", part, True))
-                break
-        except ValueError as error:
-            faults.append(Fault("late", f"{error}, not {abridged(part)}", part, True))
-        except InputError as error:
-            faults += error.faults
+        ranks, when = _told(faults, part, _halves, part, places) or (None, None)
+        if ranks is None or when is None:
+            continue
+        seconds, found = _told(faults, part, moment, when), _told(faults, part, _meant, ranks, places) or []
+        if twice := [rank for rank in found if rank in rows]:
+            faults.append(Fault("late", f"names rank {twice[0]} twice, not {abridged(part)}", part, True))
+        rows |= dict.fromkeys(found, seconds or 0.0)
+        if len(rows) > MOST_NODES:
+            faults.append(Fault("late", f"names more than {MOST_NODES:,} ranks", part, True))
+            break
     if faults:
         raise InputError(faults)
     return [[rank, seconds] for rank, seconds in rows.items()]
 
 
-def _late(part: str, places: Places | None) -> tuple[list[int], float]:
-    """The ranks of one RANK:TIME, and how late they are. Raises ``ValueError`` and :class:`InputError`."""
-    names = None if places is None else places.names
+def _told(faults: list[Fault], part: str, read: Callable[..., T], *given: Any) -> T | None:
+    """What ``read`` makes of it; None where it is wrong, and ``faults`` get why."""
+    try:
+        return read(*given)
+    except InputError as error:
+        faults += error.faults
+    except ValueError as error:
+        faults.append(Fault("late", f"{error}, not {abridged(part)}", part, True))
+    return None
+
+
+def _halves(part: str, places: Places | None) -> tuple[str, str]:
+    """The ranks and the time of one RANK:TIME, as texts. Raises ``ValueError``."""
     ranks, colon, when = part.rpartition(":")
     if not colon or not ranks:
         raise ValueError("must be RANK:TIME such as 3:300us or 8-15:1ms")
-    if ranks.strip() == "any" and "any" not in (names or ()):
+    if ranks.strip() == "any" and "any" not in ((places and places.names) or ()):
         raise ValueError("any stands alone, as a key: one rank is late, whoever it is")
-    seconds, found = moment(when), nodes_meant(ranks, "late", names)
+    return ranks, when
+
+
+def _meant(ranks: str, places: Places | None) -> list[int]:
+    """Ranks by number or name. Raises ``ValueError`` and :class:`InputError`."""
+    found = nodes_meant(ranks, "late", None if places is None else places.names)
     if places is not None and len(found) <= MOST_NODES:
         places.checked(found)
-    return found, seconds
+    return found
 
 
 def put_together(keys: Any, places: Places | None, members: Sequence[int], raw: dict[str, Any]) -> list[int]:
